@@ -34,7 +34,7 @@ $(VENV)/.docs: $(VENV)/.base
 
 $(VENV)/.test: $(VENV)/.base
 	@echo "installing what the tests need (first run only) ..."
-	@$(PIP) -e '.[report,tables,text,search,stores,onnx,dask,test]'
+	@$(PIP) -e '.[report,tables,text,search,stores,cloud,onnx,dask,test]'
 	@touch $@
 
 # A few thousand rows: a second thread of BLAS waits more than it helps.

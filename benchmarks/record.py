@@ -32,6 +32,7 @@ SECTIONS = {
     "losses": "Losses",
     "start": "Start",
 }
+CLOCKS = {"clock": "by the clock", "processor": "processor time, one thread"}
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,9 @@ def write(section: str, rows: Sequence[Measured], clock: str, path: Path = RECOR
     if section not in SECTIONS:
         raise KeyError(f"unknown section {section!r}: one of {', '.join(SECTIONS)}")
     record: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    known = {row["name"]: row for row in record.get(section, {}).get("rows", [])}
-    known |= {row.name: _plain(row) for row in rows}
+    before = record.get(section, {})
+    known = {row["name"]: {"clock": before["clock"]} | row for row in before.get("rows", [])}
+    known |= {row.name: {"clock": clock} | _plain(row) for row in rows}
     machine = f"{platform.machine()}, {os.cpu_count()} cores, numpy {np.__version__}"
     record[section] = {"clock": clock, "machine": machine, "rows": list(known.values())}
     path.write_text(json.dumps(record, indent=1) + "\n")
@@ -106,10 +108,14 @@ def _table(section: dict[str, Any]) -> str:
     named = {"seconds": "seconds", "ratio": "against its peer", "goal": "promised", "peak": "peak MiB"}
     used = [name for name in named if any(name in row for row in rows)]
     head = ["what", *(named[name] for name in used), *(name.replace("_", " ") for name in facts)]
-    clock = "by the clock" if section["clock"] == "clock" else "processor time"
-    lines = [f"{clock.capitalize()}; {section['machine']}.\n", "| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-    for row in rows:
+    clocks = [CLOCKS[row.get("clock", section["clock"])] for row in rows]
+    mixed = len(set(clocks)) > 1
+    head += ["time"] if mixed else []
+    title = "As the last column says" if mixed else clocks[0].capitalize()
+    lines = [f"{title}; {section['machine']}.\n", "| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for row, clock in zip(rows, clocks, strict=True):
         cells = [_cell(row, name) for name in used] + [_number(row.get("facts", {}).get(name)) for name in facts]
+        cells += [clock] if mixed else []
         lines.append("| " + " | ".join([row["name"], *cells]) + " |")
     return "\n".join(lines)
 

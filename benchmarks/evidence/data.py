@@ -35,8 +35,8 @@ def check_open(what: str) -> None:
     """Raise an error while anything is being fitted or chosen."""
     if _FITTING:
         raise PeekedError(
-            f"{what} was asked for while a method was being fitted or its settings chosen. Methods get the training and "
-            "the validation part only."
+            f"{what} was asked for while a method was being fitted or its settings chosen. Methods get the training "
+            "and the validation part only."
         )
 
 

@@ -112,10 +112,8 @@ def clusters(encode: Encode, part: Labelled, ks: tuple[int, ...]) -> dict[str, A
     from sklearn.cluster import KMeans
 
     classes, labels = np.unique(part.labels, return_inverse=True)
-    found = [
-        KMeans(len(classes), n_init=1, max_iter=100, random_state=0).fit_predict(unit(encode(part.queries, k, "document")))
-        for k in ks
-    ]  # fmt: skip
+    means = KMeans(len(classes), n_init=1, max_iter=100, random_state=0)
+    found = [means.fit_predict(unit(encode(part.queries, k, "document"))) for k in ks]
     return {"all": Clustered(np.stack(found, axis=1), labels)}
 
 

@@ -20,7 +20,6 @@ from firstk.evaluation.upgrade import UpgradeData, evaluate_upgrade, verdict_of
 from firstk.evaluation.upgrade.evaluation import compared
 from firstk.evaluation.upgrade.records import STAY
 
-METRIC = {"scifact": "ndcg@10", "banking77": "1nn_accuracy"}
 QUERIES = {"scifact": ("retrieval-scifact/scifact", "Q"), "banking77": ("banking77/banking77", "X_test")}
 
 
@@ -55,7 +54,7 @@ def known_part(case: Case) -> UpgradeData:
     rest = np.setdiff1d(np.arange(len(asked)), test_queries()[case.data])
     rows = np.sort(case.rows)
     return UpgradeData(
-        store, store_new[rows], rows, asked[rest], asked_new[rest], _judged(case.data, rest), metric=METRIC[case.data]
+        store, store_new[rows], rows, queries_old=asked[rest], queries_new=asked_new[rest], **_truth(case.data, rest)
     )
 
 
@@ -66,16 +65,15 @@ def _queries(data: str, model: str) -> np.ndarray:
         return arrays[name].astype(np.float32)
 
 
-def _judged(data: str, queries: np.ndarray) -> np.ndarray:
-    """Return judgements of some queries, numbered from 0; of Banking77, rows of a query's own intent are relevant."""
+def _truth(data: str, queries: np.ndarray) -> dict[str, np.ndarray]:
+    """Return what answers some queries, numbered from 0: rows of the same intent, or those that were judged."""
     if data == "banking77":
         sets = load_banking77()
-        query, document = np.nonzero(sets.y_test[queries][:, None] == sets.y_train[None, :])
-        return np.column_stack([query, document, np.ones(len(query), dtype=np.int64)])
+        return {"query_label": sets.y_test[queries], "document_label": sets.y_train}
     sets = load_scifact()
     table = np.concatenate([sets.judgements_train, sets.judgements_test])
     table = table[np.isin(table[:, 0], queries)]
-    return np.column_stack([np.searchsorted(queries, table[:, 0]), table[:, 1:]])
+    return {"relevance": np.column_stack([np.searchsorted(queries, table[:, 0]), table[:, 1:]])}
 
 
 def row(case: Case, fits: Fits) -> Row:

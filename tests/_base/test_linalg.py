@@ -13,6 +13,7 @@ from firstk._base.linalg import (
     row_space,
     shrunk,
     signed,
+    single_eigh,
     symmetrised,
     whitener,
 )
@@ -137,3 +138,13 @@ def test_leading_eigenvectors_are_those_of_the_whole_decomposition(count):
     np.testing.assert_allclose(few, values[:count], rtol=1e-9)
     # Projectors, as axes are known up to their sign.
     np.testing.assert_allclose(axes @ axes.T, vectors[:, :count] @ vectors[:, :count].T, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e30, 1e-30])
+def test_single_precision_finds_the_same_axes(scale):
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.normal(size=(40, 40)))[0]
+    values = np.linspace(1, 0.02, 40)
+    found, vectors = single_eigh(scale * (Q * values) @ Q.T)
+    np.testing.assert_allclose(found, scale * values, rtol=1e-5)
+    np.testing.assert_allclose(np.abs(np.sum(vectors * Q, axis=0)), 1, atol=1e-4)

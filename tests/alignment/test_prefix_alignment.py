@@ -16,10 +16,18 @@ from sklearn.exceptions import NotFittedError
 from alignment.pairs import pairs
 from firstk import PrefixAlignment
 from firstk.alignment import prefix_alignment
-from firstk.alignment.methods import CCA, ClosedFormMethod, LowRankAffine, Procrustes, Ridge, from_translations
+from firstk.alignment.methods import (
+    CCA,
+    ClosedFormMethod,
+    LowRankAffine,
+    Procrustes,
+    Ridge,
+    WhitenedRidge,
+    from_translations,
+)
 from firstk.exceptions import AlignmentWarning, InvalidInputError
 
-METHODS = [Procrustes(), Ridge(0.1), CCA(0.2, 0.5), "auto"]
+METHODS = [Procrustes(), Ridge(0.1), CCA(0.2, 0.5), WhitenedRidge(0.1, 0.3), "auto"]
 
 
 @pytest.mark.parametrize("method", METHODS, ids=repr)

@@ -32,7 +32,13 @@ ROOMS = {
     "solvers",
 }
 # Tests of more than one room.
-ACROSS = {"architecture", "contracts", "docs", "fixtures", "fuzz", "papers", "parity", "processors", "properties"}
+ACROSS = {"architecture", "contracts", "docs", "evidence", "fixtures"} | {
+    "fuzz",
+    "papers",
+    "parity",
+    "processors",
+    "properties",
+}
 PACKAGES = sorted(path.parent for path in (ROOT / "src").rglob("__init__.py"))
 MEMBERS = [
     (axis, path.stem)

@@ -40,6 +40,7 @@ def test_help_loads_commands_and_checks_of_their_words(arguments):
         "firstk._base",
         "firstk._base.atomic_file",
         "firstk._base.input_file",
+        "firstk._base.remote",
     }
 
 

@@ -179,6 +179,7 @@ def test_what_is_there_is_not_replaced(folder):
         (("old.parquet", "new.parquet", "--queries-old", "q_old.parquet"), "--queries-old needs --queries-new"),
         (("old.parquet", "new.parquet", "--metric", "accuracy"), "--metric"),
         (("old.parquet", "new.parquet", "--methods", "magic"), "--methods"),
+        (("old.parquet", "new.parquet", "--methods", ","), "--methods"),
         (("old.parquet", "new.parquet", "--order", "order.txt"), "written as .csv"),
         (("old.parquet", "new.parquet", "--report", "page.txt"), "A page ends in .html"),
         (("old.parquet", "few.npy"), "share no column of ids"),

@@ -224,6 +224,7 @@ def test_pairs_by_row_number(folder):
         ("fisher", ["--shrinkage", "none"]),
         ("regression", ["--shrinkage", "0.1"]),
         ("mixture", ["--lam", "0.5"]),
+        ("fisher", ["--reconstruction", "0.5"]),
         ("similarity", ["--preserve", "dot_products"]),
         ("similarity", ["--shrinkage", "0.4"]),
         ("denoising", ["--noise", "masking:0.7"]),

@@ -54,6 +54,12 @@ CONTRACTS = {
     "dask": Contract("dask", "dask", "integration.encode(encoder.encoder_, X, 2, 'document', 'a test')"),
     "distributed": Contract("torch", "torch", "import firstk.integrations.distributed"),
     "faiss": Contract("faiss", "search", "integration.to_faiss(encoder)"),
+    "moving": Contract(
+        "sqlite_vec",
+        "stores",
+        "np.save(f'{(place := __import__(\"tempfile\").mkdtemp())}/X.npy', X); "
+        "integration.move(f'{place}/X.npy', 'sqlite::memory:#codes')",
+    ),
     "onnx": Contract("onnx", "onnx", "integration.export(encoder, 'encoder.onnx')"),
     "parts": Contract(None, None, "integration.measure(encoder, [X])"),
     "standalone": Contract(None, None, "integration.to_numpy(encoder, 'code.py')"),
@@ -179,6 +185,20 @@ def of_stores(encoder, X, folder):
         (rows,) = store.rows(len(X))
     assert rows.ids == list(range(len(X)))
     return rows.codes
+
+
+def of_moving(encoder, X, folder):
+    """From a file to a store and back to a file; tests/integrations/moving has all of them."""
+    pytest.importorskip("sqlite_vec")
+    pytest.importorskip("pyarrow")
+    from firstk.data.files import open_vectors
+    from firstk.integrations.moving import Recode, move
+
+    np.save(folder / "rows.npy", X)
+    store = f"sqlite:{folder}/codes.db#codes"
+    move(folder / "rows.npy", store, Recode(encoder, K, metric="l2"))
+    move(store, folder / "codes.parquet")
+    return open_vectors(folder / "codes.parquet").read().vectors
 
 
 def of_sentence_transformers(encoder, X, folder):

@@ -1,7 +1,6 @@
 """The tables of upgrades are those of their record, and what is required follows from it."""
 
 import pytest
-
 from benchmarks.upgrade.page import PAGES, rewritten
 from benchmarks.upgrade.tables import checks, read
 

@@ -109,6 +109,15 @@ def test_labels_do_not_change_which_rows_are_scored(encoder):
     np.testing.assert_array_equal(*found)
 
 
+@pytest.mark.parametrize("k", [1, 5, 8, D])
+def test_one_length_is_scored_as_all_of_them_are(encoder, k):
+    X = rows(700, 23)
+    one, every = (measure_profile(encoder.encoder_, X, k=asked).scores["recall@10"] for asked in (k, None))
+    assert len(one.k) <= 2 < len(every.k)
+    for size in one.sizes:
+        assert one.kept(k, size) == pytest.approx(every.kept(k, size), rel=1e-9)
+
+
 def test_partition_does_not_change_the_answer(encoder):
     X = rows(3000, 7)
     whole = check_rows(NewRows(encoder.encoder_).update(X), encoder._profile(), k=8)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -335,7 +337,7 @@ def test_raw_vectors_are_rounded_for_every_metric():
     data = EvaluationData(X=digits.X_test, y=y, X_ref=digits.X_train, y_ref=y_ref)
     table = precision_table(encoder, data, "r2", ks=[8])
     raw = {point.precision: point.score for point in table if point.code == RAW}
-    assert set(raw) == set(PRECISIONS)
+    assert set(raw) == set(PRECISIONS) - {"embedded"}  # bits are of a code
     assert raw["int8"] == pytest.approx(raw["float32"], abs=0.01)
 
 
@@ -346,3 +348,32 @@ def test_in_as_many_bytes_a_baseline_must_be_clearly_ahead(lost, better):
     found = recommend(table_of({OperatingPoint(8, "int8", 8, 0.0): ours, svd: theirs}, raw), Limits(keep=0.9))
     assert found.chosen.point.bytes == 8
     assert (found.better is not None) == better
+
+
+def test_nothing_keeps_more_of_neighbors_than_the_vectors_whose_they_are():
+    table = table_of(own({4: 0.8, 8: 0.98}, n=60), right(60, 1.0))
+    known = recommend(replace(table, metric="recall@10"), Limits(keep=0.9)).chosen
+    other = recommend(replace(table, metric="1nn_accuracy"), Limits(keep=0.9)).chosen
+    assert known.point == other.point
+    assert known.high <= 1.0 < other.high
+    assert known.low == other.low
+
+
+def test_the_safe_choice_is_what_its_bytes_alone_would_recommend():
+    """Of codes with as many bytes, the one with the least noise is not the one that these bytes recommend."""
+    rng = np.random.default_rng(0)
+    raw = right(400, 0.9)
+    codes = {
+        OperatingPoint(4, "int8", 4, 0.0): raw & (rng.random(400) > 0.02),
+        OperatingPoint(8, "int8", 8, 0.0): raw | (rng.random(400) > 0.96),
+        OperatingPoint(16, "int4", 8, 0.0): raw,
+    }
+    table = table_of(codes, raw)
+    found = recommend(table, Limits(keep=0.97))
+    alone = recommend(table, Limits(bytes_per_vector=8))
+    assert found.chosen.point.bytes == 4
+    assert found.safe == alone.chosen
+    assert [remark for _, remark in found.to_store()] == ["", "to be safe"]
+    sure = recommend(table, Limits(keep=0.9))
+    assert sure.safe is None or sure.chosen.low >= 0.9
+    assert [remark for _, remark in sure.to_store()] == [""]

@@ -19,7 +19,9 @@ import json
 import numpy as np
 from safetensors.numpy import load_file
 
-_LONG_KNOWN = {f"sentence_transformers.models.{name}": name for name in ("Transformer", "Pooling", "Dense", "Normalize")}
+_LONG_KNOWN = {
+    f"sentence_transformers.models.{name}": name for name in ("Transformer", "Pooling", "Dense", "Normalize")
+}
 _NEW = {
     "sentence_transformers.base.modules.transformer.Transformer": "Transformer",
     "sentence_transformers.sentence_transformer.modules.pooling.Pooling": "Pooling",

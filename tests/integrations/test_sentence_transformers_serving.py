@@ -1,4 +1,4 @@
-"""Folders for servers: the vectors of ``dimensions=k`` are the encoder's by the rules of each, and what is not raises."""
+"""Folders for servers: vectors of ``dimensions=k`` are the encoder's by the rules of each; what is not raises."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling, StaticEm
 
 from firstk import PrefixEncoder, fit_sentence_transformer
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
-from firstk.integrations.sentence_transformers import append_encoder, save_for_serving
+from firstk.integrations.sentence_transformers import append_encoder, save_for_serving, uncentred
 from integrations import serving_rules as rules
 
 KS = (1, 3, 10)
@@ -46,11 +46,12 @@ def test_servers_return_the_encoders_codes_at_any_length(server, ends_in_normali
     texts = sentences(150)
     found = fit_sentence_transformer(ends_in_normalize, texts, serving=True)
     folder = save_for_serving(found.model, tmp_path / "model")
-    pooled = found.source.encode(texts[:20])
+    pooled = SentenceTransformer(modules=list(ends_in_normalize)[:2], device="cpu").encode(texts[:20])
     assert np.ptp(np.linalg.norm(pooled, axis=1)) > 0.01  # a Normalize would make a difference
     for k in KS:
         served = getattr(rules, server)(folder, pooled, k)
-        np.testing.assert_allclose(served, found.encoder.transform(pooled.astype(np.float64), k), atol=1e-5)
+        wanted = found.encoder.transform(ends_in_normalize.encode(texts[:20]).astype(np.float64), k)
+        np.testing.assert_allclose(served, wanted, atol=1e-5)
         np.testing.assert_allclose(np.linalg.norm(served, axis=1), 1, atol=1e-5)
     for k in (0, found.encoder.n_components_ + 1):
         with pytest.raises(rules.Refused, match=f"dimensions={k}"):
@@ -62,7 +63,7 @@ def test_sentence_transformers_and_infinity_read_the_folder(ends_in_normalize, s
     texts = sentences(150)
     found = fit_sentence_transformer(ends_in_normalize, texts, serving=True)
     loaded = SentenceTransformer(str(save_for_serving(found.model, tmp_path / "model")), device="cpu")
-    rows = found.source.encode(texts[:20]).astype(np.float64)
+    rows = ends_in_normalize.encode(texts[:20]).astype(np.float64)
     np.testing.assert_allclose(np.linalg.norm(loaded.encode(texts[:20]), axis=1), 1, atol=1e-6)
     assert loaded.similarity_fn_name == "cosine"
     for k in (3, 10):
@@ -94,16 +95,17 @@ def test_a_static_model_has_its_codes_in_the_table(static_model, sentences, tmp_
     found = fit_sentence_transformer(static_model, texts, serving=True)
     assert [type(module) for module in found.model] == [StaticEmbedding]
     folder = save_for_serving(found.model, tmp_path / "model")
-    rows, d = found.source.encode(texts).astype(np.float64), found.encoder.n_components_
+    rows, d = static_model.encode(texts).astype(np.float64), found.encoder.n_components_
     loaded = SentenceTransformer(str(folder), device="cpu")
     for k in (2, d):
         served = loaded.encode(texts, truncate_dim=k, normalize_embeddings=True)
         np.testing.assert_allclose(served, found.encoder.transform(rows, k), atol=1e-5)
     config = json.loads((folder / "config.json").read_text())
-    assert config["is_matryoshka"] is True and config["matryoshka_dimensions"] == list(range(1, d + 1))
+    assert config["is_matryoshka"] is True
+    assert config["matryoshka_dimensions"] == list(range(1, d + 1))
     assert (config["hidden_size"], config["vocab_size"]) == (d, static_model[0].num_embeddings)
     assert config["normalize"] is True
-    short = append_encoder(found.source, found.encoder, 2)
+    short = append_encoder(static_model, found.encoder, 2, serving=True)
     assert short[0].embedding_dim == 2
     np.testing.assert_allclose(short.encode(texts), found.encoder.transform(rows, 2), atol=1e-5)
 
@@ -126,15 +128,15 @@ def test_prompts_are_used_in_the_fit_and_saved(ends_in_normalize, sentences, tmp
     found = fit_sentence_transformer(ends_in_normalize, texts, prompts=prompts, serving=True)
     folder = save_for_serving(found.model, tmp_path / "model")
     assert json.loads((folder / "config_sentence_transformers.json").read_text())["prompts"] == prompts
-    plain = SentenceTransformer(modules=list(found.source), device="cpu")
+    plain = SentenceTransformer(modules=list(ends_in_normalize), device="cpu")
     for side, encode in (("query", "encode_query"), ("document", "encode_document")):
         loaded = getattr(SentenceTransformer(str(folder), device="cpu"), encode)(texts[:9])
         rows = plain.encode([prompts[side] + text for text in texts[:9]])
         np.testing.assert_allclose(loaded, found.encoder.transform(rows.astype(np.float64)), atol=1e-5)
-    # The encoder was fitted on texts with the prompt of documents: its mean is theirs.
+    # Without serving=True the encoder has a mean, which is that of texts with the prompt of documents.
     rows = plain.encode([prompts["document"] + text for text in texts])
     without = plain.encode(texts)
-    mean = found.encoder.mean_
+    mean = fit_sentence_transformer(ends_in_normalize, texts, prompts=prompts).encoder.mean_
     assert np.linalg.norm(rows.mean(0) - mean) < 0.5 * np.linalg.norm(without.mean(0) - mean)
     assert "cat " not in str(ends_in_normalize.prompts)
     with pytest.raises(InvalidInputError, match="'prompts' parameter of append_encoder"):
@@ -153,20 +155,45 @@ def test_models_that_servers_would_compute_otherwise_raise(ends_in_normalize, ti
 
     refused(append_encoder(ends_in_normalize, PrefixEncoder(6).fit(X)), "a Normalize before the encoder")
     pairs = PrefixEncoder(objective="similarity").fit_pairs(P[:60], P[60:])
-    refused(append_encoder(plain, pairs), "separate means .* two folders")
+    refused(append_encoder(plain, pairs), r"separate means .* append_encoder\(..., serving=True\)")
     mlp = PrefixEncoder(4, objective="classification", network="mlp", random_state=0).fit(P, np.arange(120) % 3)
     refused(append_encoder(plain, mlp), "a Dense layer with ReLU")
     pooled = SentenceTransformer(modules=[plain[0], Pooling(32, pooling_mode="max")], device="cpu")
     refused(append_encoder(pooled, PrefixEncoder(6).fit(pooled.encode(texts))), "servers know cls, mean, lasttoken")
-    for side in ("query", "document"):
-        folder = save_for_serving(append_encoder(plain, pairs, side=side), tmp_path / side)
-        served = SentenceTransformer(str(folder), device="cpu").encode(texts[:5])
-        encode = pairs.encode_query if side == "query" else pairs.encode_document
-        np.testing.assert_allclose(served, encode(P[:5].astype(np.float64)), atol=1e-5)
+    with pytest.raises(IllegalCombinationError, match="serving=True and a network"):
+        append_encoder(plain, mlp, serving=True)
+    folder = save_for_serving(append_encoder(plain, pairs, serving=True), tmp_path / "pairs")
     with pytest.raises(InvalidInputError, match="is there already"):
-        save_for_serving(append_encoder(plain, pairs, side="query"), tmp_path / "query")
+        save_for_serving(append_encoder(plain, pairs, serving=True), folder)
     with pytest.raises(InvalidInputError, match="'model' parameter of save_for_serving"):
         save_for_serving("model", tmp_path / "other")
     plain.truncate_dim = 4
     with pytest.raises(InvalidInputError, match="truncate_dim=4"):
         save_for_serving(plain, tmp_path / "other")
+
+
+def test_without_means_both_sides_have_one_code_whatever_the_norms(tiny_model, sentences):
+    plain, texts = tiny_model(), sentences(120)
+    P = plain.encode(texts)
+    pairs = PrefixEncoder(objective="similarity").fit_pairs(P[:60], P[60:])
+    assert not np.allclose(pairs.encode_query(P[:5]), pairs.encode_document(P[:5]))
+    one = uncentred(pairs)
+    wanted = rules.unit(P[:5].astype(np.float64) @ pairs.components_.T[:, :4])
+    for rows in (P[:5], P[:5] * np.array([[0.1], [1], [2], [30], [4]])):
+        for encode in (one.encode_query, one.encode_document, one.transform):
+            np.testing.assert_allclose(encode(rows.astype(np.float64), 4), wanted, atol=1e-6)
+    assert np.abs(pairs.mean_).max() > 0  # the original is left as it is
+
+
+@pytest.mark.parametrize("objective", ["similarity", "reconstruction", "fisher", "regression", "classification"])
+def test_any_linear_encoder_is_evaluated_as_it_is_served(objective, ends_in_normalize, sentences):
+    texts = sentences(90)
+    y = None if objective in ("similarity", "reconstruction") else np.arange(90) % 3
+    y = y.astype(float) if objective == "regression" else y
+    encoder = PrefixEncoder(6, objective=objective, random_state=0)
+    found = fit_sentence_transformer(ends_in_normalize, texts, labels=y, encoder=encoder, serving=True)
+    assert found.curve.k[-1] <= 6
+    assert not np.abs(found.encoder.mean_).any()
+    served = found.model.encode(texts[:9], truncate_dim=2, normalize_embeddings=True)
+    codes = found.encoder.transform(ends_in_normalize.encode(texts[:9]).astype(np.float64), 2)
+    np.testing.assert_allclose(served, rules.unit(codes), atol=1e-5)

@@ -7,10 +7,10 @@ import pytest
 
 from alignment.pairs import pairs
 from firstk import PrefixAlignment
-from firstk.alignment.methods import CCA, Procrustes, ResidualMLP, Ridge
+from firstk.alignment.methods import CCA, Procrustes, ResidualMLP, Ridge, WhitenedRidge
 from firstk.exceptions import InvalidInputError
 
-METHODS = [Procrustes(), Ridge(0.1), CCA(0.2, 0.5)]
+METHODS = [Procrustes(), Ridge(0.1), CCA(0.2, 0.5), WhitenedRidge(0.1, 0.3)]
 
 
 def fitted(method, unit=True):

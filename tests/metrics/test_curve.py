@@ -11,6 +11,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from firstk import PrefixEncoder, Similarity
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import EvaluationData, prefix_curve
+from firstk.metrics.curve import per_row_scores
 from slow_reference import classes_of, correlated, residual
 
 N, P = 120, 6
@@ -255,3 +256,15 @@ def test_an_estimator_serves_as_its_encoder_and_an_array_is_no_evaluation_data()
         prefix_curve(enc, X)
     with pytest.raises(InvalidInputError, match="'encoder' parameter of prefix_curve must be a FittedEncoder or"):
         prefix_curve("fisher", data)
+
+
+def test_scores_of_the_same_rows_share_what_they_explain():
+    rng = np.random.default_rng(0)
+    X = correlated(rng, 60, 6)
+    encoder = PrefixEncoder(3).fit(X[:40]).encoder_
+    ks, data = np.array([2, 3]), EvaluationData(X=X[40:], X_ref=X[:40])
+    first, second = (per_row_scores(encoder, data, "readback_variance", ks) for _ in range(2))
+    other = per_row_scores(encoder, EvaluationData(X=X[30:50], X_ref=X[:30]), "readback_variance", ks)
+    assert first.targets is second.targets
+    assert other.targets is not first.targets
+    np.testing.assert_allclose(other.targets, X[30:50] - X[30:50].mean(axis=0), atol=1e-12)

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from firstk import Moments
 from firstk.exceptions import InvalidInputError
+from firstk.moments import moments
 from slow_reference import EPS, class_scatters, classes_of, correlated, frozen, scatter
 
 N, P, Q = 83, 6, 3
@@ -498,3 +499,34 @@ def test_moments_without_some_rows(data, offset):
     same(whole.without(some), rest, rtol=1e-11)
     assert y[0] not in rest.classes
     same(whole, before, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("offset", [0.0, 1.0, 100.0])
+def test_rows_near_the_origin_and_far_from_it(dtype, offset, monkeypatch):
+    """Rows whose mean is small beside their spread are multiplied without a copy: 700 rows in blocks of 300."""
+    rng = np.random.default_rng(3)
+    X = frozen((correlated(rng, 700, P) + offset * rng.standard_normal(P)).astype(dtype))
+    monkeypatch.setattr(moments, "_PLAIN_ROWS", 300)
+    monkeypatch.setattr(moments, "_SUMMED_ROWS", 64)
+    near = moments._is_near_origin(moments.check_batch(X, None, None, None, "auto"))
+    assert near == (offset < 100)
+    found, exact = Moments().update(X), X.astype(np.float64)
+    rtol = 1e-12 if dtype is np.float64 else 1e-6
+    np.testing.assert_allclose(found.mean, exact.mean(axis=0), rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(found.St, scatter(exact), rtol=0, atol=rtol * np.abs(scatter(exact)).max())
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite_are_found_without_centring(bad):
+    X = np.random.default_rng(0).standard_normal((600, P), dtype=np.float32)
+    X[401, 2] = bad
+    with pytest.raises(InvalidInputError, match="401"):
+        Moments().update(X)
+
+
+def test_a_column_that_does_not_vary_is_centred():
+    X = np.random.default_rng(0).standard_normal((600, P), dtype=np.float32)
+    X[:, 1] = 3.0
+    assert not moments._is_near_origin(moments.check_batch(X, None, None, None, "auto"))
+    assert not Moments().update(X).St[1].any()

@@ -242,9 +242,9 @@ def test_the_share_for_the_vectors_is_between_labels_and_principal_components(di
 
 
 def test_the_share_for_the_vectors_takes_a_number_and_a_linear_encoder(digits):
-    with pytest.raises(InvalidInputError, match="reconstruction.*Got -0.1"):
+    with pytest.raises(InvalidInputError, match=r"reconstruction.*Got -0.1"):
         PrefixEncoder(objective=Classification(reconstruction=-0.1)).fit(digits.X_train, digits.y_train)
-    with pytest.raises(IllegalCombinationError, match="reconstruction=0.2 and a nonlinear network"):
+    with pytest.raises(IllegalCombinationError, match=r"reconstruction=0.2 and a nonlinear network"):
         PrefixEncoder(4, objective=Classification(reconstruction=0.2), network="mlp").fit(
             digits.X_train, digits.y_train
         )

@@ -141,7 +141,7 @@ def test_the_whole_share_for_the_vectors_is_principal_components(data):
 
 def test_settings_of_the_share_that_mean_nothing(data):
     X, y = data
-    with pytest.raises(InvalidInputError, match="reconstruction.*Got 1.5"):
+    with pytest.raises(InvalidInputError, match=r"reconstruction.*Got 1.5"):
         PrefixEncoder(objective=Fisher(reconstruction=1.5)).fit(X, y)
     with pytest.raises(IllegalCombinationError, match="code_eps"):
         PrefixEncoder(objective=Fisher(code_eps=0.1, reconstruction=0.5)).fit(X, y)
@@ -154,5 +154,5 @@ def test_training_finds_the_same_axes_and_networks_are_refused(data):
     solved = PrefixEncoder(3, objective=objective).fit(X, y)
     trained = PrefixEncoder(3, objective=objective, solver="gradient", init="random", random_state=0).fit(X, y)
     np.testing.assert_allclose(trained.components_, solved.components_, atol=1e-3)
-    with pytest.raises(IllegalCombinationError, match="reconstruction=0.5 and a nonlinear network"):
+    with pytest.raises(IllegalCombinationError, match=r"reconstruction=0.5 and a nonlinear network"):
         PrefixEncoder(3, objective=objective, network=torch.nn.Linear(7, 3)).fit(X, y)

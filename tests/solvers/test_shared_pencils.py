@@ -87,3 +87,17 @@ def test_nothing_is_kept_after_sharing(statistics):
         assert statistics.shares
     assert statistics.shared("x", lambda: [3]) == [3]
     assert not statistics.shares
+
+
+def test_pencils_of_single_precision_share_axes_to_its_rounding(statistics):
+    rng = np.random.default_rng(1)
+    S = scatter(correlated(rng, 200, P))
+    M = rng.normal(size=(P, P))
+    M = M @ M.T
+    eps = float(np.finfo(np.float32).eps)
+    with statistics.sharing():
+        for a in (0.1, 0.9):
+            alone, shared = (solve_pencil(pencil_of(M, S, a), None, eps, each) for each in (None, statistics.shared))
+            assert shared.pinned == alone.pinned
+            np.testing.assert_allclose(shared.spectrum, alone.spectrum, atol=1e-5 * alone.spectrum[0])
+            np.testing.assert_allclose(shared.components, alone.components, atol=1e-3 * np.abs(alone.components).max())

@@ -1,4 +1,4 @@
-"""Linear discriminants of scikit-learn with shrinkage; after the C - 1 discriminants, principal components of the rest."""
+"""Linear discriminants of scikit-learn with shrinkage; after C - 1 of them, principal components of the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An autoencoder with nested dropout (Rippel, Gelbart and Adams 2014): each row keeps a random number of coordinates."""
+"""An autoencoder with nested dropout (Rippel, Gelbart and Adams 2014): rows keep a random number of coordinates."""
 
 from __future__ import annotations
 

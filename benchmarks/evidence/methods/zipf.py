@@ -23,7 +23,7 @@ def fit(part: Part, setting: None, seed: int) -> Encode:
     weight = np.log1p(rank)[:, None]
     mean = (weight * part.X).sum(axis=0) / weight.sum()
     centred = (part.X - mean).astype(np.float64)
-    values, vectors = np.linalg.eigh((weight * centred).T @ centred / weight.sum())
+    _, vectors = np.linalg.eigh((weight * centred).T @ centred / weight.sum())
     return linear(vectors[:, ::-1].T, mean)
 
 

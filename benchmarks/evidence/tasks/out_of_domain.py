@@ -21,9 +21,7 @@ class _Chosen:
 
 
 def _moved(name: str, fitted: Task, used: Task) -> Task:
-    return replace(
-        fitted, name=name, measure=used.measure, test=Sealed(used.test.opened), score=_Chosen(fitted, used)
-    )
+    return replace(fitted, name=name, measure=used.measure, test=Sealed(used.test.opened), score=_Chosen(fitted, used))
 
 
 def banking77_to_scifact(model: str) -> Task:

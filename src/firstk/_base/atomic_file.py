@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterator
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any
 
 from firstk._base.remote import RemotePath, is_remote, place_of
 from firstk.exceptions import InvalidInputError
@@ -345,7 +346,7 @@ def current(folder: Path) -> Path:
     return folder
 
 
-def beside(path: Path, ending: str) -> Path:
+def beside(path: Any, ending: str) -> Any:
     """Return a path with `ending` after its name; '.' and '..' have none of their own, and get the folder's.
 
     Examples

@@ -38,7 +38,7 @@ class Stamp:
     modified: int
 
     @classmethod
-    def of(cls, path: str | os.PathLike[str]) -> Stamp:
+    def of(cls, path: Any) -> Stamp:
         """Return the stamp of a regular file; raise InvalidInputError for anything else."""
         try:
             if is_remote(path):
@@ -102,7 +102,7 @@ def check_regular(path: str | os.PathLike[str]) -> None:
 def check_there(path: str | os.PathLike[str]) -> None:
     """Raise InvalidInputError unless a path is that of a file or folder, or a pattern that some file matches."""
     if is_remote(path):
-        there = _remote_is_there(place_of(path))
+        there = is_there(path) or bool(place_of(path).matches())
     else:
         place = Path(path).expanduser()
         there = place.exists() or any(Path(one).is_file() for one in glob.iglob(str(place), recursive=True))
@@ -134,6 +134,6 @@ def _shown(path: object) -> str:
 
 def _changed(path: str | os.PathLike[str], how: str) -> InvalidInputError:
     return InvalidInputError(
-        f"'{_shown(path)}' was changed while it was read: {how}. Rows of two versions must not be mixed: start again, and "
-        "leave the file alone until the end."
+        f"'{_shown(path)}' was changed while it was read: {how}. Rows of two versions must not be mixed: start again, "
+        "and leave the file alone until the end."
     )

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
-_SMALLEST, _LARGEST = 1 << 20, 1 << 25
+_SMALLEST, _LARGEST, _GROWTH = 1 << 20, 1 << 25, 4
 # Bytes of ranges that are kept, for readers that go back and forth between columns.
 _KEPT = 1 << 27
 # Attempts of a request, and the wait after the first, which doubles.
@@ -25,8 +25,8 @@ ATTEMPTS = 6
 WAIT = 0.1
 
 
-class RangeFile(io.RawIOBase):
-    """A file of known size behind a function that fetches bytes.
+class Ranges:
+    """Ranges of a file of known size that were fetched, and the one that will be needed next.
 
     Parameters
     ----------
@@ -36,11 +36,66 @@ class RangeFile(io.RawIOBase):
     """
 
     def __init__(self, size: int, fetch: Callable[[int, int], bytes]):
-        super().__init__()
-        self._size, self._fetch, self._at = size, fetch, 0
+        self.size, self._fetch = size, fetch
         self._lock = threading.Lock()
-        self._ranges: list[tuple[int, bytes]] = []  # the one used last is the last
-        self._next: tuple[int, int, Future[bytes]] | None = None
+        self.held: list[tuple[int, bytes]] = []  # the one used last is the last
+        self._next: tuple[int, Future[bytes]] | None = None
+
+    def at(self, place: int) -> tuple[int, bytes]:
+        """Return a range in which a place lies, with its start."""
+        with self._lock:
+            for i in range(len(self.held) - 1, -1, -1):
+                start, held = self.held[i]
+                if start <= place < start + len(held):
+                    self.held.append(self.held.pop(i))
+                    return self.held[-1]
+            before = next((len(held) for start, held in self.held if start + len(held) == place), 0)
+            size = min(_LARGEST, _GROWTH * before) if before else _SMALLEST
+            ahead = self._awaited(place) if before else None
+            found = self._whole(place, min(self.size, place + size)) if ahead is None else ahead
+            self.held.append((place, found))
+            while len(self.held) > 1 and sum(len(one) for _, one in self.held) > _KEPT:
+                self.held.pop(0)
+            if before:
+                self._look_ahead(place + len(found), min(_LARGEST, _GROWTH * len(found)))
+            return self.held[-1]
+
+    def _look_ahead(self, start: int, size: int) -> None:
+        if start < self.size and self._next is None:
+            self._next = start, _pool().submit(self._whole, start, min(self.size, start + size))
+
+    def _awaited(self, place: int) -> bytes | None:
+        """Return the range that was fetched ahead, if it is the one."""
+        if self._next is None:
+            return None
+        start, coming = self._next
+        self._next = None
+        if start == place:
+            return coming.result()
+        coming.cancel()
+        return None
+
+    def _whole(self, start: int, stop: int) -> bytes:
+        held = self._fetch(start, stop)
+        if len(held) != stop - start:
+            raise OSError(f"bytes {start} to {stop} were asked for, and {len(held)} came")
+        return held
+
+    def shrink(self) -> None:
+        """Forget all but small ranges, such as headers, which are read again with the next pass."""
+        with self._lock:
+            self.held = [one for one in self.held if len(one[1]) <= _SMALLEST]
+            if self._next is not None:
+                self._next[1].cancel()
+                self._next = None
+
+
+class RangeFile(io.RawIOBase):
+    """A file whose bytes come from ranges, which several files may share."""
+
+    def __init__(self, ranges: Ranges):
+        super().__init__()
+        self._ranges, self._at = ranges, 0
 
     def readable(self) -> bool:
         """Return True."""
@@ -56,72 +111,28 @@ class RangeFile(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Go to a place."""
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._ranges.size}[whence]
         self._at = max(0, base + offset)
         return self._at
 
     def size(self) -> int:
         """Return the number of bytes."""
-        return self._size
+        return self._ranges.size
 
     def readinto(self, buffer: Any) -> int:
         """Fill a buffer as far as the file goes."""
         view, filled = memoryview(buffer).cast("B"), 0
-        with self._lock:
-            while filled < len(view) and self._at < self._size:
-                start, held = self._range_at(self._at)
-                piece = memoryview(held)[self._at - start : self._at - start + len(view) - filled]
-                view[filled : filled + len(piece)] = piece
-                filled, self._at = filled + len(piece), self._at + len(piece)
+        while filled < len(view) and self._at < self._ranges.size:
+            start, held = self._ranges.at(self._at)
+            piece = memoryview(held)[self._at - start : self._at - start + len(view) - filled]
+            view[filled : filled + len(piece)] = piece
+            filled, self._at = filled + len(piece), self._at + len(piece)
         return filled
 
-    def _range_at(self, place: int) -> tuple[int, bytes]:
-        for i in range(len(self._ranges) - 1, -1, -1):
-            start, held = self._ranges[i]
-            if start <= place < start + len(held):
-                self._ranges.append(self._ranges.pop(i))
-                return self._ranges[-1]
-        before = next((len(held) for start, held in self._ranges if start + len(held) == place), 0)
-        size = min(_LARGEST, 2 * before) if before else _SMALLEST
-        held = self._awaited(place) if before else None
-        if held is None:
-            held = self._whole(place, min(self._size, place + size))
-        self._ranges.append((place, held))
-        while len(self._ranges) > 1 and sum(len(one) for _, one in self._ranges) > _KEPT:
-            self._ranges.pop(0)
-        if before:
-            self._look_ahead(place + len(held), min(_LARGEST, 2 * len(held)))
-        return self._ranges[-1]
-
-    def _look_ahead(self, start: int, size: int) -> None:
-        if start < self._size and self._next is None:
-            stop = min(self._size, start + size)
-            self._next = start, stop, _pool().submit(self._whole, start, stop)
-
-    def _awaited(self, place: int) -> bytes | None:
-        """Return the range that was fetched ahead, if it is the one."""
-        if self._next is None:
-            return None
-        start, _, coming = self._next
-        self._next = None
-        if start == place:
-            return coming.result()
-        coming.cancel()
-        return None
-
-    def _whole(self, start: int, stop: int) -> bytes:
-        held = self._fetch(start, stop)
-        if len(held) != stop - start:
-            raise OSError(f"bytes {start} to {stop} were asked for, and {len(held)} came")
-        return held
-
     def close(self) -> None:
-        """Forget all ranges."""
-        with self._lock:
-            self._ranges = []
-            if self._next is not None:
-                self._next[2].cancel()
-                self._next = None
+        """Forget large ranges."""
+        if not self.closed:
+            self._ranges.shrink()
         super().close()
 
 

@@ -14,22 +14,28 @@ import io
 import os
 import posixpath
 import re
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from firstk._base.checks import require
-from firstk._base.range_file import RangeFile, with_retries
 from firstk.exceptions import FirstkError, InvalidInputError
+
+if TYPE_CHECKING:
+    from firstk._base.range_file import Ranges
 
 EXTRA = "cloud"
 _PURPOSE = "Reading and writing {scheme}:// addresses"
 # One slash or two: pathlib, through which some arguments pass, takes one away.
 _URL = re.compile(r"(s3a?|gs|gcs|az|abfss?|hf|https?|memory):/{1,2}(?=[^/])", re.IGNORECASE)
 _ARROW = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")
+# Attempts of a request by pyarrow's own client, each of which is one of ours.
+SDK_ATTEMPTS = 3
+# Bytes of a file that are sent at a time.
+_PIECE = 1 << 23
 # Variables whose values are never shown.
 _SECRETS = (
     "AWS_SECRET_ACCESS_KEY",
@@ -43,10 +49,10 @@ _SECRETS = (
 
 def is_remote(path: object) -> bool:
     """Tell whether a path is an address of object storage or of the web."""
-    return isinstance(path, RemotePath) or (
-        isinstance(path, (str, os.PathLike))
-        and _URL.match(os.fspath(path) if not isinstance(path, str) else path) is not None
-    )
+    if isinstance(path, RemotePath):
+        return True
+    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    return isinstance(text, str) and _URL.match(text) is not None
 
 
 def place_of(path: str | os.PathLike[str] | RemotePath) -> Any:
@@ -76,15 +82,15 @@ class Info(NamedTuple):
 
 
 class Storage(Protocol):
-    """One kind of storage. Names are without the scheme. OSError, or one of `failures`, is raised where it fails."""
+    """One kind of storage. Names are without the scheme. One of `failures` is raised where it fails."""
 
     failures: tuple[type[BaseException], ...]
 
     def info(self, key: str) -> Info:
         """Return what is known of a name."""
 
-    def fetch(self, key: str, start: int, stop: int) -> bytes:
-        """Return bytes of a file."""
+    def reader(self, key: str) -> Callable[[int, int], bytes]:
+        """Return a function from a start and a stop to the bytes of a file between them."""
 
     def names(self, key: str, *, deep: bool) -> list[str]:
         """Return the names of files in a folder; with `deep`, also in folders in it."""
@@ -173,14 +179,20 @@ class RemotePath:
             raise
         except FileNotFoundError:
             raise FileNotFoundError(2, "There is no such file", str(self)) from None
-        except (OSError, *self.storage.failures) as error:
+        except self.storage.failures as error:
             said = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
             raise OSError(5, f"{doing} failed: {scrubbed(said, self)}") from None
+
+    def _tried(self, work: Callable[[], Any]) -> Any:
+        """Do something with the storage, again where it fails for a moment."""
+        from firstk._base.range_file import with_retries
+
+        return with_retries(work, self.storage.failures)
 
     def info(self) -> Info:
         """Return what is there."""
         with self._explained("Asking for it"):
-            return with_retries(lambda: self.storage.info(self.key), (OSError, *self.storage.failures))
+            return self._tried(lambda: self.storage.info(self.key))
 
     def exists(self) -> bool:
         """Tell whether there is a file or a folder."""
@@ -200,9 +212,7 @@ class RemotePath:
 
     def _files(self, *, deep: bool) -> list[RemotePath]:
         with self._explained("Listing it"):
-            keys = with_retries(
-                lambda: self.storage.names(self.key.rstrip("/"), deep=deep), (OSError, *self.storage.failures)
-            )
+            keys = self._tried(lambda: self.storage.names(self.key.rstrip("/"), deep=deep))
         return [RemotePath(self.scheme, key) for key in keys]
 
     def matches(self) -> list[RemotePath]:
@@ -223,16 +233,24 @@ class RemotePath:
         """Open for reading, by ranges."""
         if "w" in mode or "a" in mode or "+" in mode:
             raise io.UnsupportedOperation("object storage is written by atomic_file")
-        size = self._found().size
+        from firstk._base.range_file import RangeFile
+
+        opened: list[Callable[[int, int], bytes]] = []
+
+        def once(start: int, stop: int) -> bytes:
+            if not opened:
+                opened.append(self.storage.reader(self.key))
+            try:
+                return _exactly(opened[0](start, stop), stop - start)
+            except BaseException:
+                opened.clear()  # what failed is opened again
+                raise
 
         def fetch(start: int, stop: int) -> bytes:
             with self._explained("Reading it"):
-                return with_retries(
-                    lambda: _exactly(self.storage.fetch(self.key, start, stop), stop - start),
-                    (OSError, *self.storage.failures),
-                )
+                return self._tried(lambda: once(start, stop))
 
-        raw = RangeFile(size, fetch)
+        raw = RangeFile(_shared(self, self._found(), fetch))
         if "b" in mode:
             return raw if buffering == 0 else io.BufferedReader(raw, 1 << 18)
         return io.TextIOWrapper(io.BufferedReader(raw, 1 << 18), encoding=encoding or "utf-8", newline=newline)
@@ -260,7 +278,7 @@ class RemotePath:
     def upload(self, local: Path) -> None:
         """Copy a file of this machine here; the name appears, or its content changes, when all of it is there."""
         with self._explained("Writing it"):
-            with_retries(lambda: self.storage.upload(local, self.key), (OSError, *self.storage.failures))
+            self._tried(lambda: self.storage.upload(local, self.key))
 
     def unlink(self, missing_ok: bool = False) -> None:
         """Delete a file."""
@@ -272,12 +290,29 @@ class RemotePath:
         for one in sorted(self._files(deep=False), key=lambda path: (path.name == last, path.name)):
             target = to / one.name
             with self._explained("Moving it"):
-                with_retries(_mover(self.storage, one.key, target.key), (OSError, *self.storage.failures))
+                self._tried(_mover(self.storage, one.key, target.key))
 
     def remove_files(self) -> None:
         """Delete the files of a folder."""
         for one in self._files(deep=False):
             one.unlink(missing_ok=True)
+
+
+# Ranges of files that were opened last: a table opens its files for each pass.
+_SHARED: OrderedDict[tuple[RemotePath, Info], Ranges] = OrderedDict()
+_MOST_SHARED = 4
+
+
+def _shared(path: RemotePath, found: Info, fetch: Callable[[int, int], bytes]) -> Ranges:
+    """Return the ranges of this version of a file, which passes share where a version is known."""
+    from firstk._base.range_file import Ranges
+
+    ranges = _SHARED.pop((path, found), None) or Ranges(found.size, fetch)
+    if found.version:
+        _SHARED[path, found] = ranges
+        while len(_SHARED) > _MOST_SHARED:
+            _SHARED.popitem(last=False)
+    return ranges
 
 
 def _mover(storage: Storage, key: str, to: str) -> Any:
@@ -326,6 +361,8 @@ def scrubbed(text: str, place: RemotePath) -> str:
 
 @cache
 def _storage(scheme: str) -> Storage:
+    from firstk._base.checks import require  # with numpy, which commands load when they run
+
     purpose = _PURPOSE.format(scheme=scheme)
     if scheme in _ARROW:
         return _ArrowStorage(require("pyarrow.fs", EXTRA, purpose), scheme)
@@ -339,13 +376,13 @@ def _storage(scheme: str) -> Storage:
 class _ArrowStorage:
     """A bucket behind pyarrow."""
 
-    failures: tuple[type[BaseException], ...] = ()
+    failures: tuple[type[BaseException], ...] = (OSError,)
 
     def __init__(self, fs: Any, scheme: str):
         self._module, environ = fs, os.environ
         if scheme in ("s3", "s3a"):
             endpoint = environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL")
-            retries = fs.AwsStandardS3RetryStrategy(max_attempts=5)
+            retries = fs.AwsStandardS3RetryStrategy(max_attempts=SDK_ATTEMPTS)
             region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
             # By a bucket alone pyarrow finds its region by a request, which other servers do not answer.
             self._fs = fs.S3FileSystem(
@@ -360,24 +397,24 @@ class _ArrowStorage:
                     f"An address {scheme}://CONTAINER/NAME needs the account: set AZURE_STORAGE_ACCOUNT."
                 )
             self._fs = fs.AzureFileSystem(account_name=account, account_key=environ.get("AZURE_STORAGE_KEY"))
-        self._local = fs.LocalFileSystem()
 
     def info(self, key: str) -> Info:
         """Return what is known of a name."""
-        found = self._fs.get_file_info(key.rstrip("/"))
-        if found.type == self._module.FileType.NotFound:
-            return Info("nothing")
-        if found.type == self._module.FileType.Directory:
-            return Info("folder")
-        with self._fs.open_input_file(key) as file:
-            held = file.metadata() or {}
-        tag = held.get("ETag") or held.get(b"ETag") or str(found.mtime_ns)
-        return Info("file", int(found.size), tag.decode() if isinstance(tag, bytes) else str(tag))
+        try:
+            with self._fs.open_input_file(key) as file:
+                size, held = file.size(), file.metadata() or {}
+        except OSError:  # of a folder, too
+            found = self._fs.get_file_info(key.rstrip("/"))
+            if found.type == self._module.FileType.File:
+                raise
+            return Info("folder" if found.type == self._module.FileType.Directory else "nothing")
+        tag = held.get("ETag") or held.get("Last-Modified") or b""
+        return Info("file", int(size), tag.decode() if isinstance(tag, bytes) else str(tag))
 
-    def fetch(self, key: str, start: int, stop: int) -> bytes:
-        """Return bytes of a file."""
-        with self._fs.open_input_file(key) as file:
-            return bytes(file.read_at(stop - start, start))
+    def reader(self, key: str) -> Callable[[int, int], bytes]:
+        """Return a function that reads bytes of a file, which is opened once."""
+        file = self._fs.open_input_file(key)
+        return lambda start, stop: file.read_at(stop - start, start)
 
     def names(self, key: str, *, deep: bool) -> list[str]:
         """Return the files of a folder."""
@@ -386,10 +423,19 @@ class _ArrowStorage:
 
     def upload(self, local: Path, key: str) -> None:
         """Copy a file: several parts, which become an object at the end."""
-        # Not by a stream of Python: closing one after Ctrl-C completes the upload with what has been written.
-        self._module.copy_files(
-            str(local), key, source_filesystem=self._local, destination_filesystem=self._fs, chunk_size=1 << 23
-        )
+        from concurrent.futures import ThreadPoolExecutor
+
+        def work() -> None:
+            # pyarrow's own copy_files passes over errors of the last part; `close` raises them.
+            stream = self._fs.open_output_stream(key, compression=None)  # else names in .gz are packed once more
+            with local.open("rb") as file:
+                while piece := file.read(_PIECE):
+                    stream.write(piece)
+            stream.close()
+
+        # In a thread, which Ctrl-C does not reach: a stream that is let go of completes what it has got so far.
+        with ThreadPoolExecutor(1) as alone:
+            alone.submit(work).result()
 
     def move(self, key: str, to: str) -> None:
         """Copy within the store, and delete."""
@@ -432,9 +478,9 @@ class _FsspecStorage:
         tag = next((found[name] for name in tags if found.get(name)), "")
         return Info("file", int(found["size"]), str(tag))
 
-    def fetch(self, key: str, start: int, stop: int) -> bytes:
-        """Return bytes of a file."""
-        return bytes(self._fs.cat_file(self._name(key), start=start, end=stop))
+    def reader(self, key: str) -> Callable[[int, int], bytes]:
+        """Return a function that reads bytes of a file."""
+        return lambda start, stop: self._fs.cat_file(self._name(key), start=start, end=stop)
 
     def names(self, key: str, *, deep: bool) -> list[str]:
         """Return the files of a folder."""

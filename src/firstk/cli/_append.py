@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from firstk.estimator.prefix_encoder import PrefixEncoder
 
 # Options that name a setting of the objective.
-_SETTINGS = {name: name for name in ("shrinkage", "lam", "noise", "neighbor_weight", "fidelity")} | {"preserve": "keep"}
+_NAMES = ("shrinkage", "lam", "noise", "neighbor_weight", "fidelity", "reconstruction")
+_SETTINGS = {name: name for name in _NAMES} | {"preserve": "keep"}
 
 
 @dataclass(frozen=True, eq=False)

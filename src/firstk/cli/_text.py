@@ -144,10 +144,12 @@ def advice_lines(
     if advice is None:
         return []
     lines = advice.lines(rows)
-    if advice.advised is None or advice.chance is not None or store is None:
+    if store is None:
         return lines
-    commands = commands_for(advice.advised.point, model, store, options or {}, judged or {})
-    return [*lines, *(f"  {command}" for command in commands)]
+    for point, remark in advice.to_store():
+        commands = commands_for(point, model, store, options or {}, judged or {})
+        lines += [f"  {command}{f'  # {remark}' if remark else ''}" for command in commands]
+    return lines
 
 
 def commands_for(

@@ -210,9 +210,9 @@ def _checked(metric: str | None, methods: str | None, order: Path | None, out: P
     if methods is None:
         return None
     names = tuple(name.strip() for name in methods.split(",") if name.strip())
-    for name in names:
+    for name in names or ("",):
         check_choice(name, (AUTO, *PUBLIC), "--methods", OWNER)
-    return names or None
+    return names
 
 
 def _shares(terms: Terms, rows: int) -> tuple[float, ...]:
@@ -291,6 +291,7 @@ def _lines(
         yield ""
         yield from _table(report, pool, terms)
     yield ""
+    yield "* the translation that is saved. Of other methods the form that scores highest is shown."
     if len(report.learning) > 1:
         shown = ", ".join(f"{point.pairs:,}: {point.score.value:.3f}" for point in report.learning)
         yield f"The translation by number of pairs: {shown}."
@@ -319,7 +320,6 @@ def _table(report: UpgradeReport, pool: Pool, terms: Terms) -> Iterator[str]:
             gain = f"{one.gain.value:>+7.3f}  {f'{one.gain.low:+.3f} to {one.gain.high:+.3f}':<18}"
         mark = "* " if one is taken else "  "
         yield f"{mark}{one.option.name:<{wide - 2}}{score}{gain}{terms.embedded(one.option, report.rows):>13,}"
-    yield "* the translation that is saved. Of other methods the form that scores highest is shown."
 
 
 def _shown(pool: Pool) -> Iterator[ScoredOption]:

@@ -182,7 +182,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (info, "firstk info model/"),
     (reproduce, "firstk reproduce bao2020/fig1 --tier smoke"),
     (export, "firstk export model/ --to onnx -o model.onnx"),
-    (move, "firstk move vectors.parquet sqlite:codes.db#documents --model model/ -k 64"),
+    (move, "firstk move digits.npz sqlite:codes.db#digits --model model/ -k 8"),
     (align, "firstk align old.parquet new.parquet -o upgrade/ --report upgrade.html"),
 )
 # The words that name a store, its queries and their judgements; and commands that take them, as their help shows it.

@@ -53,7 +53,7 @@ OBJECTIVES = "reconstruction, fisher, error_bound, classification, regression, s
 # Settings of objectives, in the order in which the command hands them on.
 # An option that has another name than the setting: --keep is a share, in every command that has it.
 _OTHER_NAMES = {"keep": "preserve"}
-SETTINGS = ("shrinkage", "lam", "noise", "keep", "neighbor_weight", "fidelity")
+SETTINGS = ("shrinkage", "lam", "noise", "keep", "neighbor_weight", "fidelity", "reconstruction")
 
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")]
 Objective = Annotated[str, typer.Option(help=f"What a good prefix is: {OBJECTIVES}.")]
@@ -77,6 +77,10 @@ Preserve = Annotated[
 ]
 NeighborWeight = Annotated[str | None, typer.Option(help="Of similarity with pairs: weight of mined ones, or auto.")]
 Fidelity = Annotated[float | None, typer.Option(help="Of trained, scored pairs: weight of the full-width cosine.")]
+Reconstruction = Annotated[
+    float | None,
+    typer.Option(help="Of fisher and classification: share of the vectors, for use beyond the labels; 0 to 1."),
+]
 Image = Annotated[str | None, typer.Option(help="Vectors are images of this shape: 28x28 or 32x32x3.")]
 SourceModel = Annotated[str | None, typer.Option("--source-model", help="Name of the model that made the vectors.")]
 CheckpointFile = Annotated[
@@ -134,6 +138,7 @@ def fit(
     preserve: Preserve = None,
     neighbor_weight: NeighborWeight = None,
     fidelity: Fidelity = None,
+    reconstruction: Reconstruction = None,
     image: Image = None,
     source_model: SourceModel = None,
     seed: Seed = 0,
@@ -172,7 +177,7 @@ def fit(
     from firstk.moments.checkpoint import Checkpoint
 
     check_new(out, force=force, model=True)
-    given = (shrinkage, lam, noise, preserve, neighbor_weight, fidelity)
+    given = (shrinkage, lam, noise, preserve, neighbor_weight, fidelity, reconstruction)
     shown = looked_at(quiet or as_json)
     base = None if append is None else ModelToExtend.read(append, context)
     if base is not None:

@@ -148,7 +148,8 @@ class Recommendation:
     bytes_per_vector : int, optional
         The most that a stored vector may take.
     safe : Choice or None
-        The cheapest whose whole interval keeps the share; None where that is `chosen`, or there is none.
+        The best in the fewest bytes whose whole interval keeps the share, which is what these bytes alone would
+        recommend; None where that is `chosen`, or there is none.
     better : Choice or None
         A baseline that does the same in fewer bytes, or more in the same: the advice, where there is one.
     as_good : Choice or None
@@ -227,6 +228,20 @@ class Recommendation:
     def advised(self) -> Choice | None:
         """What to do: the baseline that is better, or as good, where there is one, else `chosen`."""
         return self.better or self.as_good or self.chosen
+
+    def to_store(self) -> Iterator[tuple[OperatingPoint, str]]:
+        """Yield what a command is worth for, each with a remark: the advice and, where it is not sure, the safe one."""
+        if self.advised is None or self.chance is not None:
+            return
+        yield self.advised.point, ""
+        if self._unsure and self.safe is not None:
+            yield self.safe.point, "to be safe"
+
+    @property
+    def _unsure(self) -> bool:
+        """Whether the rows cannot tell if the share is kept."""
+        chosen = self.chosen
+        return chosen is not None and self.keep is not None and chosen.low is not None and chosen.low < self.keep
 
     @property
     def on_new(self) -> bool:
@@ -361,7 +376,7 @@ class Recommendation:
     def _how_sure(self) -> Iterator[str]:
         """Say so where the rows cannot tell whether the share is kept, with the safe choice and how many would tell."""
         chosen = self.chosen
-        if chosen is None or self.keep is None or chosen.low is None or chosen.low >= self.keep:
+        if not self._unsure or chosen is None or chosen.low is None or self.keep is None:
             return
         count = "The rows at hand" if self.n_evaluated is None else f"{self.n_evaluated:,} {self.unit}"
         count += " for new documents" if self.on_new else ""

@@ -224,8 +224,10 @@ class NewRows:
         self.sample.update(columns, _priorities(columns))
         return self
 
-    def profile(self, sizes: tuple[int, ...] | None = None) -> RowProfile:
+    def profile(self, sizes: tuple[int, ...] | None = None, k: int | None = None) -> RowProfile:
         """Return the profile of all rows so far, with scores among as many rows as there are of `sizes`; all if None.
+
+        With `k`, prefixes are scored at that length alone.
 
         Too few rows, and rows that do not vary, raise an error.
         """
@@ -238,7 +240,7 @@ class NewRows:
         y = self.sample.columns.get("y")
         found = measure_profile(
             self.encoder, self.sample["X"], y, scatter=scatter, sizes=self._sizes(sizes), held_out=True,
-            most_rows=MOST_OTHER_ROWS,
+            most_rows=MOST_OTHER_ROWS, k=k,
         )  # fmt: skip
         if found is None:
             raise InvalidInputError(f"All {self.moments.rows:,} rows are the same vector: there is nothing to check.")
@@ -316,8 +318,8 @@ def check_rows(
             f"firstk saved it, or it was fitted on fewer than {ENOUGH} rows. Give rows of that time: "
             "check(X, against=X_then) (--against FILE), or fit and save it again."
         )
-    now = rows.profile(tuple(then.scores[RECALL].sizes.tolist()))
     k = _length(encoder, then) if k is None else check_prefix(k, encoder.d, "check")
+    now = rows.profile(tuple(then.scores[RECALL].sizes.tolist()), k)
     kept = tuple(
         found
         for name, table in now.scores.items()

@@ -33,11 +33,25 @@ Coder = FittedEncoder | CodeMap
 class Described(Protocol):
     """What an encoding needs to know of vectors, which a `VectorTable` has, and other sources have too."""
 
-    path: str
-    width: int
-    vectors: str
-    members: tuple[str, ...]
-    metadata: Mapping[str, str]
+    @property
+    def path(self) -> str:
+        """What messages call it."""
+
+    @property
+    def width(self) -> int:
+        """Numbers of a vector."""
+
+    @property
+    def vectors(self) -> str:
+        """Name of the vectors."""
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Columns that make them up."""
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """What firstk stored with the rows."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from firstk.encoder.naming import learned_from
 from firstk.encoder.recommendation import Recommendation
 from firstk.encoder.storage.card import saved_curve
 from firstk.estimator.fit_files import draw
-from firstk.evaluation.baselines import BASELINES, baselines_of
+from firstk.evaluation.baselines import baselines_of
 from firstk.evaluation.fit_task import stream_of_pairs
 from firstk.evaluation.held_out import (
     UNSUPERVISED,
@@ -182,8 +182,8 @@ def evaluate_files(
             "its codes hardly vary. Fit it again to have them."
         )
     table = precision_table(
-        encoder, given.data, name, ks=sorted({*default_lengths(encoder), *([] if limits.k is None else [limits.k])}),
-        sizes=sizes,
+        encoder, given.data, name, sizes=sizes,
+        ks=None if limits.k is None else sorted({*default_lengths(encoder), limits.k}),
         others=leaders, product_quantizer=baselines, latency=limits.seconds is not None, rows=rows,
         progress=progress,
     )  # fmt: skip
@@ -227,8 +227,15 @@ def _baselines(encoder: FittedEncoder, given: EvaluationInput) -> tuple[dict[str
     if given.metric in OWN_METRICS:
         return {}, [f"Baselines have no {given.metric}; --metric probe_accuracy compares them."]
     found = baselines_of(given.training, p=encoder.p)
-    missing = "PCA and uncentred SVD are not evaluated: give rows to fit them on with --reference."
-    return found, [missing] if len(found) < len(BASELINES) else []
+    if given.training is None:
+        return found, ["PCA and uncentred SVD are not evaluated: give rows to fit them on with --reference."]
+    fitted = encoder.config.get("rows")
+    if fitted is None or len(given.training) == fitted:
+        return found, []
+    return found, [
+        f"PCA and uncentred SVD are fitted on {len(given.training):,} rows here; 'firstk fit' fits them on all rows "
+        "that it learns from, so that their scores may differ in the third digit."
+    ]
 
 
 # -- rows ------------------------------------------------------------------------------------------------------

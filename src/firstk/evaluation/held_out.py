@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import spearmanr
 
 from firstk import __version__, metrics
 from firstk.contracts import Objective
@@ -32,6 +31,7 @@ from firstk.evaluation.records import AxisStatistics, Comparison, HeldOutReport,
 from firstk.evaluation.search_notes import search_notes
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import METRICS, EvaluationData, check_metric, prefix_curve, settled_metric
+from firstk.metrics.ranking import rank_correlation
 from firstk.metrics.scorers import n_rows
 from firstk.metrics.task import fit_readout
 
@@ -209,7 +209,8 @@ def rivals(comparison: Comparison, baselines: Mapping[str, FittedEncoder]) -> di
 
     These are ahead of the encoder at some prefix length that is worth storing, or as good there and simpler. Beyond
     half of the columns all codes are as good; there the simpler one is the raw vectors, rounded. A baseline with the
-    encoder's own scores is the encoder, and columns drawn at random are no advice.
+    encoder's own scores is the encoder, one that is nowhere clearly ahead of another that is taken adds nothing to it,
+    and columns drawn at random are no advice.
     """
     ours = dict(comparison.ours)
     worth = WORTH * (comparison.ours.input_score or comparison.ours.full)
@@ -219,11 +220,18 @@ def rivals(comparison: Comparison, baselines: Mapping[str, FittedEncoder]) -> di
         if curve.label == CHANCE_CODE or all(abs(score - own) <= AHEAD * abs(own) for _, score, own in both):
             continue
         longest = baseline.p // 2 if curve.label in simpler_codes(comparison.ours.label) else 0
-        if any(
+        ahead = any(
             score >= worth and score > own + (-AS_GOOD if k <= longest else AHEAD) * abs(own) for k, score, own in both
-        ):
+        )
+        if ahead and not any(_covers(other, curve, worth) for other in comparison.baselines if other.label in found):
             found[curve.label] = baseline
     return found
+
+
+def _covers(curve: PrefixCurve, other: PrefixCurve, worth: float) -> bool:
+    """Tell whether a curve is nowhere behind another by more than what counts as equal, where that is worth storing."""
+    ours = dict(curve)
+    return all(score < worth or score <= ours.get(k, -np.inf) + AS_GOOD * abs(score) for k, score in other)
 
 
 def affordable(data: EvaluationData, metric: str, notes: list[str] | None = None) -> EvaluationData:
@@ -311,7 +319,8 @@ def compare(
             baseline = replace(baseline, mean=encoder.mean, query_mean=encoder.mean)
         lengths = [k for k in (ours.k if baseline_ks is None else baseline_ks) if k <= baseline.d]
         try:
-            curves.append(replace(prefix_curve(baseline, data, metric, lengths, confidence=confidence), label=name))
+            curve = prefix_curve(baseline, data, metric, lengths, confidence=confidence, input_score=ours.input_score)
+            curves.append(replace(curve, label=name))
         except InvalidInputError as error:
             if notes is None:
                 raise
@@ -429,7 +438,7 @@ def _rank_correlation(magnitude: np.ndarray, useful: np.ndarray) -> float | None
     """Spearman's rank correlation; None where it means nothing."""
     if len(useful) < 3 or np.ptp(magnitude) == 0 or np.ptp(useful) == 0:
         return None
-    return float(spearmanr(magnitude, useful).statistic)
+    return float(rank_correlation(magnitude, useful))
 
 
 # -- images ----------------------------------------------------------------------------------------------------

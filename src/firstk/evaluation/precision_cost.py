@@ -28,6 +28,7 @@ from firstk.evaluation.new_documents import Population, population_of, with_seen
 from firstk.evaluation.operating_points import PrecisionTable, in_order
 from firstk.evaluation.packed import Packed
 from firstk.evaluation.product_quantizer import faiss_is_there, quantizers
+from firstk.evaluation.shared_rounding import shared_roundings
 from firstk.exceptions import InvalidInputError
 from firstk.metrics._sweep import largest
 from firstk.metrics.bootstrap import MeanScore, PerRowScores, resampled_scores
@@ -47,7 +48,9 @@ from firstk.metrics.subspace import unit_rows
 OWN_METRICS = ("head_accuracy", "mixture")
 # Metrics that compare queries with stored codes, whose queries may be rounded as well.
 SEARCHES = ("1nn_accuracy", "recall@10", "mined_ndcg@10", "spearman", "positive_recall@10", *SEARCH)
-# The baseline whose embedded bits are those of the raw vectors.
+# Metrics of the best linear readout of the codes, which any other scale and origin leaves as they are.
+READOUTS = ("readback_variance", "r2", "probe_accuracy")
+# The baseline of columns as they are.
 PLAIN = "plain truncation"
 # Draws of the rows: enough for a standard deviation to 5 %.
 RESAMPLES = 200
@@ -142,14 +145,15 @@ def precision_table(
     metric : str
         A name in `firstk.metrics.curve.METRICS`, or "auto" for the objective's own.
     ks : sequence of int, optional
-        Prefix lengths; `default_lengths` if not given.
+        Prefix lengths; if not given, of `default_lengths` those that take fewer bytes than the next: 12 bits take as
+        many as 16.
     sizes : sequence of int, optional
         Numbers of bytes of embedded bits, which have no prefix length; more than a code has are left out.
         `default_bytes` if not given.
     precisions : iterable of str
         Names in `firstk.data.precision.PRECISIONS`.
     others : mapping from names to FittedEncoder, optional
-        Baselines to tabulate too.
+        Baselines to tabulate too, at half as many lengths and bytes as the encoder: one that is advised is well ahead.
     product_quantizer : bool
         Score product quantizers of the raw vectors too, where faiss is installed.
     latency : bool
@@ -190,7 +194,7 @@ def precision_table(
     seconds = dict(search_times(encoder, data.stored, lengths, searched)) if latency else {}
     scored = list(
         scored_points(
-            encoder, data, name, lengths, chosen, sizes=sizes,
+            encoder, data, name, lengths, chosen, sizes=sizes, every=ks is not None,
             others=others, product_quantizer=product_quantizer, seconds=seconds, progress=progress,
         )
     )  # fmt: skip
@@ -242,21 +246,48 @@ def scored_points(
     precisions: Sequence[Precision],
     *,
     sizes: Sequence[int] | None = None,
+    every: bool = False,
     others: Mapping[str, FittedEncoder] | None = None,
     product_quantizer: bool = False,
     seconds: Mapping[int, float] | None = None,
     progress: Callable[[str], None] = lambda what: None,
 ) -> Iterator[Scored]:
-    """Score the points of a table, rows apart; arguments as in `precision_table`."""
-    grid = _Grid(data, metric, progress, default_bytes(encoder) if sizes is None else sizes)
+    """Score the points of a table, rows apart; arguments as in `precision_table`.
+
+    With `every`, lengths that take as many bytes as the next are scored as well.
+    """
+    sizes = default_bytes(encoder) if sizes is None else sizes
+    grid = _Grid(data, metric, progress, sizes, every)
     yield from grid.of(encoder, "", ks, precisions, seconds or {})
     if metric in OWN_METRICS:
         return
-    yield from grid.raw(encoder, precisions)
+    beside = replace(grid, sizes=_coarser_bytes(sizes, encoder))
+    yield from beside.raw(encoder, precisions)
     for other, baseline in (others or {}).items():
-        yield from grid.of(baseline, other, [k for k in ks if k <= baseline.d], precisions, {})
+        lengths = [k for k in _coarser_lengths(ks, encoder) if k <= baseline.d]
+        yield from beside.of(baseline, other, lengths, precisions, {})
     if product_quantizer and faiss_is_there():
         yield from grid.product_quantizers(encoder)
+
+
+def _coarser_lengths(ks: Sequence[int], encoder: FittedEncoder) -> list[int]:
+    """Return prefix lengths of baselines: half as many as those to choose among, and all that were asked for beside."""
+    return [k for k in ks if k in ladder(encoder.d) or k not in finer_ladder(encoder.d)]
+
+
+def _coarser_bytes(sizes: Sequence[int], encoder: FittedEncoder) -> list[int]:
+    """Return bytes of bits of baselines: octaves below half a byte a column, and all that were asked for beside.
+
+    Beyond, the columns as they are take four bits each.
+    """
+    usual, most = default_bytes(encoder), encoder.p // 2
+    return [size for size in sizes if size not in usual or (size & (size - 1) == 0 and size <= most)]
+
+
+def _apart(ks: Sequence[int], precision: Precision) -> list[int]:
+    """Return the prefix lengths that take fewer bytes than the next."""
+    sizes = [precision.bytes_per_vector(k) for k in ks]
+    return [k for k, size, after in zip(ks, sizes, [*sizes[1:], None], strict=True) if size != after]
 
 
 def tabulated(scored: Sequence[Scored], metric: str, **facts: Any) -> PrecisionTable:
@@ -279,6 +310,7 @@ class _Grid:
     metric: str
     progress: Callable[[str], None]
     sizes: Sequence[int] = ()
+    every: bool = False
 
     def of(
         self,
@@ -297,9 +329,9 @@ class _Grid:
             if precision.name == "float32":  # nothing is rounded: one sweep scores every k
                 yield from self._unrounded(encoder, code, ks, seconds)
                 continue
-            for k in ks:
-                self.progress(f"{f'{code}, ' if code else ''}k = {k} in {precision.name}")
-                yield from self._rounded(encoder[:k], code, precision, seconds.get(k))
+            self.progress(f"{f'{code}, ' if code else ''}{precision.name}")
+            lengths = ks if self.every else _apart(ks, precision)
+            yield from self._rounded(encoder, code, precision, lengths, seconds)
 
     def _unrounded(
         self, encoder: FittedEncoder, code: str, ks: Sequence[int], seconds: Mapping[int, float]
@@ -310,33 +342,32 @@ class _Grid:
             yield OperatingPoint(k, "float32", 4 * k, score, seconds.get(k), code), scores.column(i)
 
     def _rounded(
-        self, encoder: FittedEncoder, code: str, precision: Precision, seconds: float | None
+        self,
+        encoder: FittedEncoder,
+        code: str,
+        precision: Precision,
+        ks: Sequence[int],
+        seconds: Mapping[int, float],
     ) -> Iterator[Scored]:
-        """Score one prefix, the whole of `encoder`, stored in one precision."""
-
-        def as_stored(Z: np.ndarray) -> np.ndarray:
-            return unit_rows(Z).astype(Z.dtype) if encoder.normalized else Z
-
-        fitted = precision.fit(as_stored(encoder.coordinates(self.data.stored, owner="precision_table")))
-
-        def rounded(Z: np.ndarray) -> np.ndarray:
-            return fitted.restore(fitted.quantise(as_stored(Z)))
-
-        size, k = precision.bytes_per_vector(encoder.d), encoder.d
-        data = replace(self.data, store=rounded)
-        yield self._point(encoder, data, OperatingPoint(k, precision.name, size, 0.0, seconds, code))
-        if precision.name == "binary" and self.metric in SEARCHES:
-            # By Hamming distance, as an index of bits compares: the cosine of signs.
-            def signs(Z: np.ndarray) -> np.ndarray:
-                bits = np.unpackbits(fitted.quantise(as_stored(Z)), axis=1, count=k)
-                return 2.0 * bits.astype(np.float32) - 1.0
-
-            both = replace(data, store=signs, ask=signs)
-            yield self._point(encoder, both, OperatingPoint(k, "binary", size, 0.0, seconds, code, queries="binary"))
+        """Score prefixes stored in one precision; bits with queries as they are, then with bits of queries."""
+        Z = encoder.coordinates(self.data.stored, owner="precision_table")
+        asked = ("float32", "binary") if precision.name == "binary" and self.metric in SEARCHES else ("float32",)
+        for queries in asked:
+            # By Hamming distance, as an index of bits compares: the cosine of signs. Readouts find means and scales.
+            signs = precision.name == "binary" and (queries == "binary" or self.metric in READOUTS)
+            for lengths, fitted in _roundings(encoder, precision, Z, ks, signs):
+                store = _signs(encoder, fitted) if signs else _restored(encoder, fitted)
+                data = replace(self.data, store=store)
+                data = replace(data, ask=store) if queries == "binary" else data
+                scores = per_row_scores(encoder[: lengths[-1]], data, self.metric, np.array(lengths))
+                for i, (k, score) in enumerate(zip(lengths, scores.score().tolist(), strict=True)):
+                    size = precision.bytes_per_vector(k)
+                    point = OperatingPoint(k, precision.name, size, score, seconds.get(k), code, queries)
+                    yield point, scores.column(i)
 
     def _bits(self, encoder: FittedEncoder, code: str) -> Iterator[Scored]:
-        """Score embedded bits at every size; those of all columns as they are stand with the raw vectors."""
-        if code == PLAIN:
+        """Score embedded bits at every size."""
+        if code == PLAIN:  # bits of columns as they are keep less than those of PCA
             return
         # A fitted encoder brings its cells along; a baseline gets cells of the rows that are stored.
         rows = None if not code or self.data.stored is None else self.data.stored
@@ -360,11 +391,9 @@ class _Grid:
         point = OperatingPoint(p, "float32", 4 * p, whole or 0.0, code=RAW)
         yield (point, None) if rows is None else _with_score(point, rows)
         for precision in precisions:
-            if precision.name == EMBEDDED:
-                yield from self._bits(plain, RAW)
-            elif precision.name != "float32":
+            if precision.name not in ("float32", EMBEDDED):
                 self.progress(f"{RAW} in {precision.name}")
-                yield from self._rounded(plain, RAW, precision, None)
+                yield from self._rounded(plain, RAW, precision, [p], {})
 
     def product_quantizers(self, encoder: FittedEncoder) -> Iterator[Scored]:
         """Score product quantizers of the raw vectors."""
@@ -380,6 +409,38 @@ def _all_columns(encoder: FittedEncoder, metric: str) -> FittedEncoder:
     plain = plain_truncation(np.zeros((1, encoder.p)))
     # Variance is that about the mean; a cosine is that of the vectors as they came.
     return replace(plain, mean=encoder.mean, query_mean=encoder.mean) if metric == "explained_variance" else plain
+
+
+def _as_stored(encoder: FittedEncoder, Z: np.ndarray) -> np.ndarray:
+    """Return codes as they are stored before they are rounded."""
+    return unit_rows(Z).astype(Z.dtype) if encoder.normalized else Z
+
+
+def _roundings(
+    encoder: FittedEncoder, precision: Precision, Z: np.ndarray, ks: Sequence[int], signs: bool
+) -> Iterator[tuple[Sequence[int], Precision]]:
+    """Yield prefix lengths that are rounded alike, with the rounding of the longest."""
+    if encoder.normalized:  # after each cut, so that no two lengths are rounded alike
+        yield from (([k], precision.fit(_as_stored(encoder, Z[:, :k]))) for k in ks)
+    elif signs:  # a sign depends on the mean of its own coordinate alone
+        yield ks, precision.fit(Z[:, : ks[-1]])
+    else:
+        yield from shared_roundings(precision, Z, ks)
+
+
+def _restored(encoder: FittedEncoder, fitted: Precision) -> Callable[[np.ndarray], np.ndarray]:
+    """Return what rounds codes and reads them back."""
+    return lambda Z: fitted.restore(fitted.quantise(_as_stored(encoder, Z)))
+
+
+def _signs(encoder: FittedEncoder, fitted: Precision) -> Callable[[np.ndarray], np.ndarray]:
+    """Return what turns codes into their signs about the means, 1 or -1."""
+
+    def signs(Z: np.ndarray) -> np.ndarray:
+        bits = np.unpackbits(fitted.quantise(_as_stored(encoder, Z)), axis=1, count=Z.shape[1])
+        return 2.0 * bits.astype(np.float32) - 1.0
+
+    return signs
 
 
 def _with_score(point: OperatingPoint, scores: PerRowScores) -> Scored:

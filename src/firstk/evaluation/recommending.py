@@ -21,6 +21,7 @@ from firstk.data.precision import PRECISIONS
 from firstk.encoder.curve import REFERENCES, SHARES
 from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW, Choice, OperatingPoint, Recommendation
 from firstk.exceptions import InvalidInputError
+from firstk.metrics.curve import METRICS
 
 if TYPE_CHECKING:
     from firstk.evaluation.operating_points import PrecisionTable
@@ -108,6 +109,8 @@ class Evidence:
         How many rows were evaluated.
     whole : int, optional
         The point that shares are of, where it is one of them.
+    most : float
+        What no share exceeds: 1 where the raw vectors are right by definition, such as about their own neighbors.
     """
 
     points: tuple[OperatingPoint, ...]
@@ -115,6 +118,7 @@ class Evidence:
     draws: np.ndarray
     n: int | None = None
     whole: int | None = None
+    most: float = np.inf
 
     @cached_property
     def noise(self) -> np.ndarray:
@@ -183,7 +187,9 @@ def evidence(table: PrecisionTable, relative_to: str = "auto") -> tuple[Evidence
         )
     )
     place = next((i for i, point in enumerate(table.points) if name == RAW and _is_raw(point)), None)
-    return Evidence(table.points, shares, drawn, table.n_evaluated, place), name, whole
+    known = METRICS.get(table.metric)
+    most = 1.0 if name == RAW and known is not None and known.raw_constant is not None else np.inf
+    return Evidence(table.points, shares, drawn, table.n_evaluated, place, most), name, whole
 
 
 def _share_of_loss(whole: np.ndarray | float, losses: np.ndarray) -> np.ndarray:
@@ -417,8 +423,9 @@ class _Rule:
     def _choice(self, place: int, kept: float, noise: float) -> Choice:
         if not len(self.found.draws) or place == self.found.whole:
             return Choice(self.found.points[place], kept)
-        kept = max(0.0, kept)
-        return Choice(self.found.points[place], kept, max(0.0, kept - DEVIATIONS * noise), kept + DEVIATIONS * noise)
+        kept = min(max(0.0, kept), self.found.most)
+        low, high = max(0.0, kept - DEVIATIONS * noise), min(kept + DEVIATIONS * noise, self.found.most)
+        return Choice(self.found.points[place], kept, low, high)
 
     def plain(self, place: int) -> Choice:
         """Return a point with its share as it was measured."""
@@ -430,12 +437,24 @@ class _Rule:
         return self.plain(int(places[self.found.shares[places].argmax()])) if len(places) else None
 
     def safe(self, allowed: np.ndarray, chosen: int) -> Choice | None:
-        """Return the cheapest whose whole interval keeps the share; None if that is the one chosen, or none is."""
+        """Return the best in the fewest bytes whose whole interval keeps the share; None if that is the one chosen.
+
+        It is what these bytes alone would recommend, with the same interval.
+        """
         if self.limits.keep is None or not len(self.found.draws):
             return None
-        low = self.found.shares - DEVIATIONS * self.found.noise
-        place = int(self._chosen(low[None], allowed)[0])
-        return None if place < 0 or place == chosen else self.plain(place)
+        size = np.array([point.bytes for point in self.found.points])
+        kept = self.found.stable(self.found.shares - DEVIATIONS * self.found.noise) >= self.limits.keep - ROUNDING
+        within = replace(self, limits=replace(self.limits, keep=None))
+        for most in np.unique(size[allowed & kept & (size >= size[chosen])]).tolist():
+            among = allowed & (size <= most)
+            place = within.choose(among)
+            if place is None or not kept[place] or place == chosen:
+                continue
+            choice = within.described(place, among)
+            if choice.low is None or choice.low >= self.limits.keep - ROUNDING:
+                return choice
+        return None
 
     def is_better(self, other: int, chosen: int | None, own: np.ndarray, others: np.ndarray) -> bool:
         """Tell whether a point that is not the encoder's own is the better advice, luck of choosing taken off."""

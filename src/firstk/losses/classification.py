@@ -115,8 +115,8 @@ class FullPrefixCrossEntropy(PrefixLoss):
     def _check_classes(self, weight: Tensor) -> None:
         if self.own_weight is not None and len(weight) != self.own_weight.shape[1]:
             raise InvalidInputError(
-                f"{type(self).__name__}(n_classes={self.own_weight.shape[1]}) got a head of {len(weight)} classes. Make "
-                f"the loss with n_classes={len(weight)}."
+                f"{type(self).__name__}(n_classes={self.own_weight.shape[1]}) got a head of {len(weight)} classes. "
+                f"Make the loss with n_classes={len(weight)}."
             )
 
     @untraced

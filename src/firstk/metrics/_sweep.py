@@ -390,6 +390,8 @@ class _Cosine:
         self.ks, self.resolution = ks, resolution
         self.norms = {int(k): row for k, row in zip(ks, _prefix_norms(self.Q, ks), strict=True)}
         self.inverse_norms = _inverse(_prefix_norms(self.R, ks)).astype(Z.dtype)
+        # Dot products of signs are whole numbers, and their norms are all the same: nothing is rounded apart.
+        self.signs = _of_one_size(Z_ref) and _of_one_size(Z)
         self.ger, self.gemm = blas.get_blas_funcs(("ger", "gemm"), dtype=Z.dtype)
 
     def grow(self, S: np.ndarray, T: np.ndarray, rows: slice, start: int, stop: int) -> None:
@@ -408,7 +410,7 @@ class _Cosine:
             np.multiply(S, self.inverse_norms[i], out=T)
 
     def exact_at(self, k: int) -> bool:
-        return k == 1
+        return k == 1 or self.signs
 
     def exact(self, queries: np.ndarray, references: np.ndarray, k: int) -> np.ndarray:
         q, r = _pairs_of(self.Q, queries, k), _pairs_of(self.R, references, k)
@@ -458,6 +460,11 @@ class _Euclidean:
         distance = np.sqrt(np.maximum(-best, 0.0))
         step = self.resolution * (self.norms[k][queries] + distance)
         return (2.0 * distance + step) * step + _EXACT_TIE * distance**2
+
+
+def _of_one_size(Z: np.ndarray) -> bool:
+    """Tell whether all entries are 1 or -1."""
+    return bool((np.abs(Z) == 1).all())
 
 
 def _sum_rounding(k: int, dtype: DTypeLike) -> float:

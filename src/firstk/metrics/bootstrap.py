@@ -8,7 +8,7 @@ bootstrap (Efron and Tibshirani, An Introduction to the Bootstrap, chapter 13: t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -111,6 +111,8 @@ class ExplainedShare:
     errors: np.ndarray
     sizes: np.ndarray
     targets: np.ndarray | None = None
+    # What is to be explained in the last draws: columns of one sweep share it.
+    _known: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list, repr=False)
 
     @property
     def n(self) -> int:
@@ -134,8 +136,11 @@ class ExplainedShare:
 
     def _whole(self, counts: np.ndarray) -> np.ndarray:
         """Return what is to be explained in each draw, shape (B,)."""
-        whole = counts.T @ self.sizes
-        return whole if self.targets is None else whole - np.sum((counts.T @ self.targets) ** 2, axis=1) / self.n
+        if not self._known or self._known[0][0] is not counts:
+            whole = counts.T @ self.sizes
+            whole -= 0.0 if self.targets is None else np.sum((counts.T @ self.targets) ** 2, axis=1) / self.n
+            self._known[:] = [(counts, whole)]
+        return self._known[0][1]
 
 
 @dataclass(frozen=True, eq=False)

@@ -100,6 +100,7 @@ def prefix_curve(
     ks: ArrayLike | None = None,
     *,
     confidence: float | None = None,
+    input_score: float | None = None,
     verbose: Verbose = "auto",
 ) -> PrefixCurve:
     """Score every prefix of an encoder.
@@ -116,6 +117,8 @@ def prefix_curve(
         Prefix lengths; all if not given.
     confidence : float in (0, 1), optional
         With it, the curve has the bootstrap interval of every score, over the rows, pairs or queries.
+    input_score : float, optional
+        The score of the raw vectors, where it was measured on these data before; else it is measured.
     verbose : bool or "auto"
         Show progress; "auto": of what takes long, on a terminal or in a notebook.
 
@@ -144,7 +147,8 @@ def prefix_curve(
     if name == "head_accuracy":
         scorers.check_known_labels(encoder, data.y)
     with showing(check_verbose(verbose, "prefix_curve")):
-        rows, raw = per_row_scores(encoder, data, name, lengths), METRICS[name].raw(encoder, data)
+        rows = per_row_scores(encoder, data, name, lengths)
+        raw = METRICS[name].raw(encoder, data) if input_score is None else float(input_score)
     ends = () if confidence is None else bootstrap_interval(rows, confidence)
     low, high = (tuple(end.tolist()) for end in ends) if ends else (None, None)
     return PrefixCurve(

@@ -6,8 +6,9 @@ r"""Late interaction: documents and queries of one vector a token, compared by M
 grow by one coordinate at a time, so that all prefixes cost one sweep: blocks of documents and queries are small enough
 to stay in the cache while k runs.
 
-Rounding of single precision does not decide a ranking: documents whose scores are closer than rounding can tell are
-compared again in double precision, and those that are equal there are ties, which go to the lowest row.
+Rounding does not decide a ranking: documents whose scores are closer than sums in single precision can tell are compared
+again in double precision, and those that the precision of the codes cannot tell apart are ties, which go to the lowest
+row.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from firstk.metrics.search import MEASURES, Judged, check_judgements, judged_of
 
 # Tokens of documents and of queries in a block: their products, of 1 MB, stay in the cache.
 _DOCUMENT_TOKENS, _QUERY_TOKENS = 1024, 256
-# Scores in double precision that differ by no more, for each token of the query, are equal.
-_TIE = 1e-9
+# Codes are good to a few roundings of single precision: cosines that differ by no more, for each token of a query, tie.
+_TIE = 4 * float(np.finfo(np.float32).epsneg)
 
 
 def max_sim(

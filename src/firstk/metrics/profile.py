@@ -52,6 +52,7 @@ def measure_profile(
     sizes: tuple[int, ...] = SIZES,
     held_out: bool = False,
     most_rows: int = MOST_ROWS,
+    k: int | None = None,
 ) -> RowProfile | None:
     """Measure rows under an encoder; None of fewer than 64 rows, and of rows that do not vary.
 
@@ -69,6 +70,8 @@ def measure_profile(
     held_out : bool
         Whether the fit has not seen the rows.
     most_rows : int
+    k : int, optional
+        The only prefix length that is asked for; all lengths of `profile_lengths` are scored if not given.
     """
     given = sliceable(X)
     if given.shape[0] < FEWEST_ROWS:
@@ -93,7 +96,7 @@ def measure_profile(
         variance=variance,
         kurtosis=np.square(np.square(standard)).mean(axis=0),
         share=variance_shares(encoder, scatter.S),
-        scores=_scores(encoder, rows.astype(np.float32), labels, sizes),
+        scores=_scores(encoder, rows.astype(np.float32), labels, sizes, _asked_lengths(encoder.d, k)),
     )
 
 
@@ -122,6 +125,14 @@ def profile_lengths(d: int) -> np.ndarray:
     return np.unique(both[both <= d])
 
 
+def _asked_lengths(d: int, k: int | None) -> np.ndarray:
+    """Return the lengths to score: those between which the score of k is interpolated, or all."""
+    lengths = profile_lengths(d)
+    if k is None:
+        return lengths
+    return np.unique([lengths[lengths <= k][-1], lengths[lengths >= k][0]])
+
+
 def _scatter_of(rows: np.ndarray) -> Scatter:
     mean = rows.mean(axis=0)
     centred = rows - mean
@@ -144,14 +155,15 @@ def own_metric(encoder: FittedEncoder, y: np.ndarray | None) -> str | None:
 
 
 def _scores(
-    encoder: FittedEncoder, X: np.ndarray, y: np.ndarray | None, sizes: tuple[int, ...]
+    encoder: FittedEncoder, X: np.ndarray, y: np.ndarray | None, sizes: tuple[int, ...], ks: np.ndarray
 ) -> dict[str, ScoreTable]:
     metrics = [RECALL, *filter(None, [own_metric(encoder, y)])]
-    return {name: _table(encoder, X, y, name, [size for size in sizes if size <= len(X)]) for name in metrics}
+    return {name: _table(encoder, X, y, name, [size for size in sizes if size <= len(X)], ks) for name in metrics}
 
 
-def _table(encoder: FittedEncoder, X: np.ndarray, y: np.ndarray | None, metric: str, sizes: list[int]) -> ScoreTable:
-    ks = profile_lengths(encoder.d)
+def _table(
+    encoder: FittedEncoder, X: np.ndarray, y: np.ndarray | None, metric: str, sizes: list[int], ks: np.ndarray
+) -> ScoreTable:
     score, error, raw = (np.zeros((len(sizes), n)) for n in (len(ks), len(ks), 1))
     for row, size in enumerate(sizes):
         found = [_scored(encoder, data, metric, ks) for data in _groups(X, y, metric, size)]

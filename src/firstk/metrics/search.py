@@ -305,6 +305,7 @@ def check_judgements(judgements: ArrayLike, n_docs: int, n_queries: int, owner: 
 
 
 def judged_of(table: np.ndarray, n_docs: int) -> Judged:
+    """Return checked judgements by query; see `check_judgements`."""
     keys = table[:, 0] * n_docs + table[:, 1]
     order = np.argsort(keys)
     # A negative relevance (spam, in some collections) earns nothing, as in trec_eval.

@@ -22,7 +22,7 @@ _WHOLE = 2**64
 # Each column has multipliers of its own, so that a label is not mistaken for a number of the vector.
 _COLUMNS = ("X", "y", "weight", "left", "right", "scores")
 _BLOCK_ROWS = 4096
-# Few enough that a copy of them stays in the cache.
+# Few enough that they stay in the cache.
 _PRIORITY_ROWS = 256
 
 
@@ -109,10 +109,9 @@ def fingerprint_and_priorities(columns: Mapping[str, Rows | None]) -> tuple[Fing
         sums, own = np.ones((2, min(_PRIORITY_ROWS, n - start)), dtype=np.uint64)
         for name, part in parts.items():
             given, column = part[rows], _COLUMNS.index(name)
-            single = _as_single(given)
-            added = _word_sums(single, column)
-            sums += added
-            own += added if _same_bits(given, single) else _word_sums(given, column)
+            added = _word_sums(given, column)
+            own += added
+            sums += added if _is_single(given) else _word_sums(_as_single(given), column)
         hashes[rows] = _mixed(sums)
         total += int(_mixed(own).sum(dtype=np.uint64))
     return Fingerprint(n, total % _WHOLE), hashes
@@ -126,11 +125,12 @@ def _as_single(block: np.ndarray | sparse.csr_matrix) -> np.ndarray | sparse.csr
         return np.add(block, np.float32(0), dtype=np.float32, casting="same_kind")
 
 
-def _same_bits(given: np.ndarray | sparse.csr_matrix, single: np.ndarray | sparse.csr_matrix) -> bool:
-    """Tell whether rows were float32 without negative zeros as they came."""
-    if is_sparse(given) or given.dtype != np.float32 or not given.flags.c_contiguous:
+def _is_single(given: np.ndarray | sparse.csr_matrix) -> bool:
+    """Tell whether rows are float32 without negative zeros as they came."""
+    if is_sparse(given) or given.dtype != np.float32 or not given.flags.c_contiguous or not given.size:
         return False
-    return bool(np.array_equal(given.view(np.uint32), single.view(np.uint32)))
+    # As whole numbers, the bits of a negative zero are the lowest there is.
+    return bool(given.view(np.int32).min() != np.iinfo(np.int32).min)
 
 
 def document_hashes(documents: Rows) -> np.ndarray:

@@ -213,35 +213,41 @@ def _reaching(
 def _add_books(tiles: np.ndarray, at: int, levels: int, tables: np.ndarray, q: int, out: np.ndarray) -> None:
     """Look up what the bytes of codebooks add to each row of a tile, in the order of rows.
 
-    Indices are unsigned: of signed ones numba would ask each time whether they count from the end.
+    Four rows at a time: additions of one wait for each other. Indices are unsigned: of signed ones numba would ask each
+    time whether they count from the end.
     """
-    for half in range(2):
-        for lane in range(LANES):
-            place, table = np.uint64(at + 2 * lane + half), np.uint64(q * levels * 256)
-            total = np.float32(0)
-            for _ in range(levels):
-                total += tables[table + np.uint64(tiles[place])]
-                place += np.uint64(WIDTH)
-                table += np.uint64(256)
-            out[np.uint64(half * LANES + lane)] = total
+    one, two, three, plane, entries = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(WIDTH), np.uint64(256)
+    half = np.uint64(LANES)
+    for lane in range(0, LANES, 2):
+        place, table, to = np.uint64(at + 2 * lane), np.uint64(q * levels * 256), np.uint64(lane)
+        a = b = c = d = np.float32(0)
+        for _ in range(levels):
+            a += tables[table + np.uint64(tiles[place])]
+            b += tables[table + np.uint64(tiles[place + one])]
+            c += tables[table + np.uint64(tiles[place + two])]
+            d += tables[table + np.uint64(tiles[place + three])]
+            place += plane
+            table += entries
+        out[to], out[to + half], out[to + one], out[to + half + one] = a, b, c, d
 
 
 @inlined
 def _add_books_of_two(tiles: np.ndarray, at: int, levels: int, tables: np.ndarray, q: int, out: np.ndarray) -> None:
-    """Do the same for queries q and q + 1, which share the loads of the rows."""
-    other = np.uint64(levels * 256)
-    for half in range(2):
-        for lane in range(LANES):
-            place, table = np.uint64(at + 2 * lane + half), np.uint64(q * levels * 256)
-            ours = theirs = np.float32(0)
-            for _ in range(levels):
-                entry = table + np.uint64(tiles[place])
-                ours += tables[entry]
-                theirs += tables[entry + other]
-                place += np.uint64(WIDTH)
-                table += np.uint64(256)
-            out[np.uint64(half * LANES + lane)] = ours
-            out[np.uint64(WIDTH + half * LANES + lane)] = theirs
+    """Do the same for queries q and q + 1, which share the loads of the rows: two rows at a time."""
+    one, plane, entries = np.uint64(1), np.uint64(WIDTH), np.uint64(256)
+    half, other = np.uint64(LANES), np.uint64(levels * 256)
+    for lane in range(LANES):
+        place, table, to = np.uint64(at + 2 * lane), np.uint64(q * levels * 256), np.uint64(lane)
+        a = b = c = d = np.float32(0)
+        for _ in range(levels):
+            first, second = table + np.uint64(tiles[place]), table + np.uint64(tiles[place + one])
+            a += tables[first]
+            b += tables[second]
+            c += tables[first + other]
+            d += tables[second + other]
+            place += plane
+            table += entries
+        out[to], out[to + half], out[to + plane], out[to + plane + half] = a, b, c, d
 
 
 @jit

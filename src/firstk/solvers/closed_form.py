@@ -313,7 +313,7 @@ def _in_family(pencil: Pencil, eps: float, shared: Shared) -> tuple[np.ndarray, 
     size = 1.0 / np.sqrt(variances)
     given = pencil.M if pencil.factor is None else pencil.factor
     assert given is not None
-    single = pencil.factor is None and eps >= np.finfo(np.float32).eps
+    single = pencil.factor is None and bool(eps >= np.finfo(np.float32).eps)
     turned, _ = shared(("turned", id(parts.S), id(given)), lambda: (_turned(pencil, V, single), given))
     if pencil.factor is not None:
         U, s, _ = np.linalg.svd(size[:, None] * turned, full_matrices=False)

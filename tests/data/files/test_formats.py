@@ -510,3 +510,13 @@ def test_batches_at_even_distances_are_rows_of_all_files(tmp_path):
 def test_formats_that_read_everything_offer_no_such_batches(tmp_path):
     write_vectors(tmp_path / "a.csv", np.ones((9, 2)))
     assert open_vectors(tmp_path / "a.csv").spread(3, 1) is None
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_rows_that_are_not_finite_are_found_in_every_precision(dtype):
+    X = np.array([[1, -65504], [np.inf, 0], [65504, 0], [0, -np.inf], [-0.0, 2], [np.nan, 1]], dtype)
+    assert rows_with_nan(X).tolist() == [1, 3, 5]
+    assert rows_with_nan(np.asfortranarray(X)[:, ::-1]).tolist() == [1, 3, 5]
+    assert rows_with_nan(X[[0, 2, 4]]).tolist() == []
+    for row in (1, 3, 5):
+        assert rows_with_nan(X[[0, row]]).tolist() == [1]

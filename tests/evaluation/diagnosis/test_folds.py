@@ -59,7 +59,7 @@ def test_judged_queries_are_held_out_and_search_all_documents():
     documents, queries = RNG.standard_normal((50, 6)), RNG.standard_normal((80, 6))
     relevance = np.column_stack([np.repeat(np.arange(10, 80), 2), RNG.integers(0, 50, 140), np.tile([1, 0], 70)])
     trials = judged_trials(EvaluationData(queries=queries, documents=documents, relevance=relevance))
-    assert trials.n == 70
+    assert trials.n - trials.known == 70  # each is new in one fold
     for fold in trials.folds:
         assert fold.data.documents is documents
         assert not as_set(fold.pairs["left"]) & as_set(fold.data.queries)

@@ -22,7 +22,9 @@ def client():
 def test_settings_reach_qdrant(client, coder, vectors, monkeypatch):
     created, asked = {}, []
     create, query = client.create_collection, client.query_batch_points
-    monkeypatch.setattr(client, "create_collection", lambda name, **given: created.update(given) or create(name, **given))
+    monkeypatch.setattr(
+        client, "create_collection", lambda name, **given: created.update(given) or create(name, **given)
+    )
     monkeypatch.setattr(client, "query_batch_points", lambda name, many: asked.extend(many) or query(name, many))
     engine = Qdrant(
         client,
@@ -35,9 +37,11 @@ def test_settings_reach_qdrant(client, coder, vectors, monkeypatch):
     assert [ids[0] for ids in found.ids] == [0, 1, 2]
     assert created["on_disk_payload"] is True
     assert {part.datatype for part in created["vectors_config"].values()} == {models.Datatype.FLOAT16}
-    assert created["vectors_config"]["full"].on_disk and created["vectors_config"]["full"].hnsw_config.m == 0
+    assert created["vectors_config"]["full"].on_disk
+    assert created["vectors_config"]["full"].hnsw_config.m == 0
     kept = client.get_collection("documents").config.metadata
-    assert kept["owner"] == "me" and "firstk" in kept
+    assert kept["owner"] == "me"
+    assert "firstk" in kept
     assert all(one.prefetch.params.exact for one in asked)
     assert PrefixStore.open(Qdrant(client), coder).count() == 50
 

@@ -7,12 +7,14 @@ import time
 
 import numpy as np
 import pytest
+import torch
 
 from firstk import Classification, FullPrefix, Gradient, PrefixEncoder, Similarity, SparsePrefix
 from firstk.data import load_banking77, load_digits, load_fashion_mnist, load_stsb, split, two_blocks
 from firstk.evaluation.baselines import BASELINES
 from firstk.metrics import paired_cosines
 from firstk.metrics.curve import EvaluationData, prefix_curve
+from firstk.solvers.gradient import loop
 
 pytest.importorskip("torch")
 KS = [4, 8, 16, 32]
@@ -220,3 +222,20 @@ def test_positives_without_scores():
     trained = PrefixEncoder(6, objective=objective, solver="gradient", random_state=0).fit_pairs(*train)
     assert trained.solver_ == "gradient"
     assert np.mean(trained.curve_pairs(*test).score) > np.mean(solved.score) + 0.05
+
+
+@pytest.mark.parametrize(("most", "threads"), [(10**6, 1), (0, 2)])
+def test_small_steps_keep_to_one_thread(most, threads, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 6)).astype(np.float32), np.arange(200) % 4
+    seen, before = [], torch.get_num_threads()
+    real = loop._Run._step
+    monkeypatch.setattr(loop, "_SMALL_STEP", most)
+    monkeypatch.setattr(loop._Run, "_step", lambda run, i: seen.append(torch.get_num_threads()) or real(run, i))
+    torch.set_num_threads(2)
+    try:
+        PrefixEncoder(3, objective="classification", solver=Gradient(epochs=1), random_state=0).fit(X, y)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert set(seen) == {threads}

@@ -1,6 +1,6 @@
 """Embedded bits: every prefix of a string of bytes is the code for that many bytes.
 
-Codebooks of the first coordinates (`codebooks`), a binary tree of thresholds for each coordinate of what they leave
-over (`trees`), both together (`cells`), the order in which coordinates get their bits
-(`allocation`), and bits as bytes (`bit_string`). `embedded` puts them together, as a precision of stored codes.
+Codebooks of the first coordinates (`codebooks`, by `k_means`), a binary tree of thresholds for each coordinate of what
+they leave over (`trees`), both together (`cells`), the order in which coordinates get their bits (`allocation`), and
+bits as bytes (`bit_string`). `embedded` puts them together, as a precision of stored codes.
 """

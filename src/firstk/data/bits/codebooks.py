@@ -8,9 +8,9 @@ fills space better. The first codebooks see all leading coordinates, those after
 error is largest. Dropping the last byte leaves the code of the bytes before it: residual (multi-stage) vector
 quantization, with the centroids of k-means (`k_means`).
 
-**Rows that are left out.** A centroid is the mean of n rows, one of which is the row that it stands for, so that what it
-leaves of that row is smaller than what it would leave of another. Codebooks and trees that are fitted on such residuals
-are too narrow for rows that come later. So they are fitted on what a centroid would leave of each row had that row been
+**Rows that are left out.** A centroid is the mean of n rows, one of which is the row that it stands for: what it leaves
+of that row is smaller than what it would leave of another. Codebooks and trees that are fitted on such residuals are
+too narrow for rows that come later. So they are fitted on what a centroid would leave of each row had that row been
 left out of its mean,
 
 .. math:: z - \frac{n C - z}{n - 1} = \frac{n}{n - 1} (z - C),

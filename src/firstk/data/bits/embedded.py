@@ -115,7 +115,7 @@ class Embedded:
         return Z
 
     def record(self) -> dict[str, object]:
-        """Return the order of the bits and what they stand for: some kilobytes for 32 bytes, 66 a codebook of 64."""
+        """Return the order of the bits and what they stand for: some kilobytes, and 0.9 MB of codebooks."""
         trees, bits = self.trees, self.bits
         parts = {
             "centroids": [row[: 2 ** (b + 1) - 1] for row, b in zip(trees.centroids, bits, strict=True)],

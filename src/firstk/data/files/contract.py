@@ -20,6 +20,7 @@ from numpy.typing import DTypeLike
 from firstk._base.checks import some_rows
 from firstk._base.input_file import Stamp
 from firstk._base.json_records import strict_json
+from firstk._base.remote import RemotePath
 from firstk.data.bits.embedded import Embedded
 from firstk.data.precision import Precision, read_precision
 from firstk.data.stamp import CodeStamp
@@ -387,7 +388,8 @@ def reading_unchanged(path: Path, stamp: Stamp | None) -> Iterator[None]:
     if stamp is None:
         yield
         return
-    stamp.check(path)
+    if not isinstance(path, RemotePath):  # there a check is a request, and the one afterwards tells as much
+        stamp.check(path)
     try:
         yield
     except OSError as error:

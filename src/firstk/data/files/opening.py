@@ -55,6 +55,8 @@ FORMATS: tuple[Format, ...] = (
     tensors.FORMAT,
 )
 NAN = ("refuse", "drop")
+# Bits of float16: those of infinity, and the sign.
+_INFINITE, _SIGN = 0x7C00, 0x8000
 
 
 @dataclass(frozen=True)
@@ -289,17 +291,14 @@ def open_vectors(
     """
     check_choice(nan, NAN, "nan", "open_vectors")
     wanted = Wanted(vectors, tuple(beside))
-    if not isinstance(path, (str, os.PathLike)):
+    if not isinstance(path, (str, os.PathLike, RemotePath)):
         return VectorTable(type(path).__name__, [_shard_of(path, wanted)], nan)
     paths = find_files(path)
     kinds = {format_of(one).name for one in paths}
     if len(kinds) > 1:
         raise unreadable(path, f"it holds files of several formats ({', '.join(sorted(kinds))})", "Name one: a pattern")
-    return VectorTable(
-        str(place_of(path)) if is_remote(path) else str(path),
-        [Shard(one, format_of(one), wanted, Stamp.of(one)) for one in paths],
-        nan,
-    )
+    name = str(place_of(path)) if is_remote(path) else str(path)
+    return VectorTable(name, [Shard(one, format_of(one), wanted, Stamp.of(one)) for one in paths], nan)
 
 
 def format_of(path: str | Path) -> Format:
@@ -318,7 +317,7 @@ def format_of(path: str | Path) -> Format:
     raise InvalidInputError(f"The format of '{place_of(path)}' is not known: its name must end in one of {known}.")
 
 
-def find_files(path: str | os.PathLike[str]) -> list[Path]:
+def find_files(path: Any) -> list[Any]:
     """Return the files that a path means: itself, those of a folder, or those that match a pattern, in order."""
     check_there(path)
     place = place_of(path)
@@ -376,11 +375,19 @@ def _shown(facts: Facts) -> str:
 
 def rows_with_nan(vectors: np.ndarray) -> np.ndarray:
     """Return the positions of rows that hold NaN or infinity."""
-    # A finite sum has only finite terms; the search, row by row, runs on suspicion.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(np.sum(vectors, dtype=np.float64 if vectors.dtype.itemsize == 8 else np.float32)):
-            return np.empty(0, np.int64)
+    # The search, row by row, runs on suspicion.
+    if _seem_finite(vectors):
+        return np.empty(0, np.int64)
     return np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+
+
+def _seem_finite(vectors: np.ndarray) -> bool:
+    """Tell whether all numbers are finite, in one quick look; False where it does not tell."""
+    if vectors.dtype == np.float16 and vectors.size:
+        # Half precision is slow to add up. By their bits, infinity and NaN are the largest of their sign.
+        return bool(vectors.view(np.int16).max() < _INFINITE and vectors.view(np.uint16).max() < _SIGN | _INFINITE)
+    with np.errstate(over="ignore", invalid="ignore"):  # a finite sum has only finite terms
+        return bool(np.isfinite(np.sum(vectors, dtype=np.float64 if vectors.dtype.itemsize == 8 else np.float32)))
 
 
 def _kept(columns: Mapping[str, np.ndarray], kept: np.ndarray) -> Mapping[str, np.ndarray]:

@@ -139,8 +139,8 @@ def shard_names(paths: Sequence[Path]) -> list[str]:
         return names
     if isinstance(paths[0], RemotePath):
         keys = [path.key.split("/") for path in paths]
-        same = os.path.commonprefix([key[:-1] for key in keys])
-        return ["-".join(key[len(same) :]) for key in keys]
+        same = os.path.commonpath([path.parent.key for path in paths]).count("/") + 1
+        return ["-".join(key[same:]) for key in keys]
     root = os.path.commonpath([path.resolve().parent for path in paths])
     return ["-".join(path.resolve().relative_to(root).parts) for path in paths]
 

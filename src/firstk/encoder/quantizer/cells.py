@@ -7,8 +7,8 @@ Mary 2019). Entries that are as near as that to a threshold, some in ten thousan
 its own and in a fixed order.
 
 One wrong byte of a codebook would change all that follows. Rows that may be nearer to another centroid than the product
-in float32 says, some in a hundred, are encoded again in float64; there, rows between two centroids are next to none, and
-these are decided by sums in a fixed order.
+in float32 says, up to a sixth of them, are encoded again in float64. There, rows between two centroids are next to
+none, and these are decided by sums in a fixed order.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class _Coordinates:
         return Z, roundoff * (_LAMBDA * np.sqrt(self.encoder.p) * size + once)
 
     def exact_rows(self, width: int) -> Callable[[np.ndarray], np.ndarray]:
-        """Return what gives the first coordinates of some rows in float64, (n, width), whatever rows are beside them."""
+        """Return a function that gives the first coordinates of some rows in float64, whatever rows are beside them."""
         if self.linear:
             return lambda rows: np.stack([self.exact(rows, i) for i in range(width)], axis=1)
         return lambda rows: np.vstack([self._whole(self.X[row : row + 1])[:, self.used[:width]] for row in rows])

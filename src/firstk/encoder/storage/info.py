@@ -85,7 +85,7 @@ class ModelInfo:
             "curve": None if self.curve is None else self.curve.to_dict(),
             "recommendation": None if self.recommendation is None else self.recommendation.to_dict(),
             "smallest_k": {f"{keep:g}": k for keep, k in self.smallest.items()},
-            "bytes_per_vector": {"raw": _FLOAT32 * self.config["p"], "full": _FLOAT32 * self.d}
+            "bytes_per_vector": {"raw": self._raw_bytes, "full": _FLOAT32 * self.d}
             | {f"keep {keep:g}": _FLOAT32 * k for keep, k in self.smallest.items()}
             | ({} if self.embedded_bytes is None else {"embedded": self.embedded_bytes}),
             "bytes_on_disk": sum(self.files.values()),
@@ -145,12 +145,19 @@ class ModelInfo:
             (f"{learned_from(c)}s seen", _count(c.get("rows"))),
             ("data fingerprint", _fingerprint(c)),
             ("source model", c.get("source_model")),
-            ("bytes a vector", f"{_FLOAT32 * self.d:,} as float32, uncut; {_FLOAT32 * c['p']:,} raw{self._bits()}"),
+            ("bytes a vector", f"{_FLOAT32 * self.d:,} as float32, uncut; {self._raw_bytes:,} raw{self._bits()}"),
             ("size on disk", f"{bytes_text(sum(self.files.values()))}, {len(self.files)} files"),
             ("format version", self.format_version),
             ("firstk", c.get("library_version")),
         ]
         return [f"  {name:<22}{value}" for name, value in rows if value is not None]
+
+    @property
+    def _raw_bytes(self) -> int:
+        """Bytes of a raw vector: as they came where that was saved, else as float32."""
+        advice = self.recommendation
+        known = None if advice is None else advice.input_bytes
+        return _FLOAT32 * int(self.config["p"]) if known is None else known
 
     def _bits(self) -> str:
         most = self.embedded_bytes

@@ -14,7 +14,6 @@ import numpy as np
 
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
-from firstk.estimator.auto import UNSEEN_LOSS
 from firstk.estimator.problem import pose
 from firstk.evaluation.diagnosis.axes import target_of
 from firstk.evaluation.diagnosis.candidates import Candidate, balanced_weight, candidates_for
@@ -26,13 +25,16 @@ from firstk.metrics.curve import METRICS
 from firstk.moments.moments import Moments
 
 CONFIDENCE, RESAMPLES = 0.95, 500
+# What searches for new documents may lose for the sake of known ones: what a choice may lose at all.
+NEW_LOSS = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class _Scored:
     """A candidate with its held-out scores: at each length, and in each draw of the held-out rows.
 
-    Where these are of searches for new documents, `everything` are the same of all; None otherwise.
+    Where these are of searches for new documents, `everything` are those of queries like the ones given, known
+    documents among what they ask for; None otherwise.
     """
 
     candidate: Candidate
@@ -95,26 +97,38 @@ def _prepared(fold: Fold, metric: str) -> Fold:
 def _tried(candidate: Candidate, trials: Trials, folds: Sequence[Fold], ks: np.ndarray) -> _Scored:
     began = time.process_time()
     parts: list[PerRowScores] = []
-    everything: list[PerRowScores] = []
+    known: list[PerRowScores] = []
     for fold in folds:
         encoder = _fitted(candidate, fold, int(ks[-1]))
         # A code shorter than k is scored at its full width.
         lengths = np.unique(np.minimum(ks, encoder.d))
         scores = METRICS[trials.metric].score(encoder, fold.data, lengths)
         parts += _ranked_on(scores, fold, trials)
-        everything += [scores] if trials.on_new else []
+        known += _ranked_on(scores, fold, trials, known=True) if trials.on_new else []
     width = _components(candidate, folds[0], ks)
-    whole = _Scored(candidate, _mean(everything, ks), _drawn(everything, ks), width, 0.0) if everything else None
-    found = _Scored(candidate, _mean(parts, ks), _drawn(parts, ks), width, 0.0, whole)
+    found = _Scored(candidate, _mean(parts, ks), _drawn(parts, ks), width, 0.0)
+    if known:
+        mixed = _mixed(found, _Scored(candidate, _mean(known, ks), _drawn(known, ks), width, 0.0), trials.known_share)
+        found = replace(found, everything=mixed)
     return replace(found, seconds=time.process_time() - began)
 
 
-def _ranked_on(scores: PerRowScores, fold: Fold, trials: Trials) -> list[PerRowScores]:
-    """Return the scores that a fold gives to the ranking: of searches for new documents where that is the question."""
+def _mixed(new: _Scored, known: _Scored, share: float) -> _Scored:
+    """Return scores of queries like those given: a share for known documents, the others for new ones."""
+    score, draws = ((1 - share) * a + share * b for a, b in ((new.score, known.score), (new.draws, known.draws)))
+    return replace(new, score=score, draws=draws)
+
+
+def _ranked_on(scores: PerRowScores, fold: Fold, trials: Trials, *, known: bool = False) -> list[PerRowScores]:
+    """Return the scores that a fold gives to the ranking: of searches for new documents where that is the question.
+
+    With `known`, those of the other searches.
+    """
     if not trials.on_new or not isinstance(scores, MeanScore):
         return [scores]
-    new = scores.part(~np.asarray(fold.data.query_seen))
-    return [new] if new.n else []
+    seen = np.asarray(fold.data.query_seen)
+    part = scores.part(seen if known else ~seen)
+    return [part] if part.n else []
 
 
 def _shares(parts: Sequence[PerRowScores]) -> np.ndarray:
@@ -163,7 +177,7 @@ def _redrawn(scores: PerRowScores, seed: int) -> np.ndarray:
 
 
 def _raw_scores(trials: Trials, folds: Sequence[Fold]) -> tuple[float | None, float | None]:
-    """Return the score of the vectors as they are, which no objective changes: as ranked, and on all that is held out.
+    """Return the score of the vectors as they are, which no objective changes: as ranked, and on queries of all kinds.
 
     None where they have none.
     """
@@ -173,17 +187,27 @@ def _raw_scores(trials: Trials, folds: Sequence[Fold]) -> tuple[float | None, fl
     if any(scores is None for scores in rows):
         return metric.raw_constant, metric.raw_constant
     whole = [scores for scores in rows if scores is not None]
-    parts = [part for scores, fold in zip(whole, folds, strict=True) for part in _ranked_on(scores, fold, trials)]
-    ranked, everything = (float(_mean(of, np.ones(1))[0]) for of in (parts, whole))
-    return ranked, everything
+
+    def mean(known: bool) -> float:
+        parts = [
+            part
+            for scores, fold in zip(whole, folds, strict=True)
+            for part in _ranked_on(scores, fold, trials, known=known)
+        ]
+        return float(_mean(parts, np.ones(1))[0]) if parts else 0.0
+
+    new = mean(known=False)
+    if not trials.on_new:
+        return new, new
+    return new, (1 - trials.known_share) * new + trials.known_share * mean(known=True)
 
 
 def _ranked(
     scored: list[_Scored], left_out: dict[str, str], trials: Trials, ks: np.ndarray, raw: float | None
 ) -> Ranking:
     order, margins = _in_order(scored)
-    # What loses little on new documents, and of it what is better over all queries: the rule of "auto" for pairs.
-    whole = [one.everything for one in _near(scored, UNSEEN_LOSS) if one.everything is not None]
+    # What loses little on new documents, and of it what is better over queries like those given.
+    whole = [one.everything for one in _near(scored, NEW_LOSS) if one.everything is not None]
     choice = _near(whole or scored)[0].candidate.name
     n = trials.n - (trials.known if trials.on_new else 0)
     return Ranking(
@@ -196,6 +220,7 @@ def _ranked(
         task=trials.task,
         folds=len(trials.folds),
         known=trials.known,
+        known_share=trials.known_share,
     )
 
 

@@ -1,7 +1,8 @@
 """Folds on which objectives are tried: what each is fitted on, and the held-out data on which it is evaluated.
 
-A hash of the vector (of the query, for judgements; of the right side, for scored pairs) decides in which fold a row
-is held out. So folds depend on the data alone, and copies of a vector are never on both sides.
+A hash of the vector (of the right side, for scored pairs) decides in which fold a row is held out; judged queries that
+share relevant documents are held out together. So folds depend on the data alone, and copies of a vector are never on
+both sides.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from firstk._base.checks import bad_parameter, check_matrix, check_matrix_pair, check_same_length
 from firstk._base.linalg import ordered_eigh
@@ -73,12 +76,16 @@ class Trials:
     folds : tuple of Fold
     known : int
         Number of held-out queries of which a relevant document is learned from with another query.
+    known_share : float
+        How many such there are among queries like those given: the share that has a relevant document in common with
+        others.
     """
 
     task: Task
     metric: str
     folds: tuple[Fold, ...]
     known: int = 0
+    known_share: float = 0.0
 
     @property
     def on_new(self) -> bool:
@@ -179,8 +186,9 @@ def judged_trials(search: EvaluationData, pairs: Columns | None = None) -> Trial
     """Return folds of judged queries, searched among the documents.
 
     A query is *seen* where a document that is relevant to it is learned from with another query. Codes that learn from
-    pairs know such documents by heart, and the documents of tomorrow are not among them. Objectives are ranked on
-    unseen queries, unless these are too few.
+    pairs know such documents by heart, and the documents of tomorrow are not among them. So queries that share relevant
+    documents, directly or through others, are held out together, and every query is unseen in one fold: objectives are
+    ranked on those. An eighth of the other queries is held out as well, and tells what becomes of seen ones.
 
     Parameters
     ----------
@@ -196,14 +204,60 @@ def judged_trials(search: EvaluationData, pairs: Columns | None = None) -> Trial
     _check_enough(len(asked), "judged queries")
     asked = asked[_thinned(len(asked), MOST_ROWS)]
     rows = {"X": documents[_thinned(len(documents), MOST_ROWS)]}
+    positives = relevance[np.isin(relevance[:, 0], asked) & (relevance[:, 2] > 0)]
+    edges = np.unique(np.column_stack([np.searchsorted(asked, positives[:, 0]), positives[:, 1]]), axis=0)
     folds = []
-    for fit, held in _splits(_fold_numbers(queries[asked]), every=True):
-        learned = relevance[np.isin(relevance[:, 0], asked[fit]) & (relevance[:, 2] > 0)]
+    for fit, held in _search_splits(queries[asked], edges if pairs is None else None):
+        learned = positives[np.isin(positives[:, 0], asked[fit])]
         known = {"left": queries[learned[:, 0]], "right": documents[learned[:, 1]]} if pairs is None else pairs
         data = replace(_asked(search, asked[held]), query_seen=None)
         folds.append(Fold(rows, known, with_seen(data, document_hashes(known["right"]))))
     count = sum(int(np.sum(np.asarray(fold.data.query_seen))) for fold in folds)
-    return Trials("judgements", "ndcg@10", tuple(folds), count)
+    share = float(_taught(edges, len(asked), 1).mean()) if pairs is None else count / len(asked)
+    return Trials("judgements", "ndcg@10", tuple(folds), count, share)
+
+
+def _taught(edges: np.ndarray, n: int, others: int = 0, by: np.ndarray | None = None) -> np.ndarray:
+    """Return which of n queries have a relevant document that more than `others` of the queries `by` (all) have too.
+
+    `edges` are pairs of a query and a document that is relevant to it, each once.
+    """
+    count = np.bincount(edges[:, 1] if by is None else edges[by[edges[:, 0]], 1], minlength=edges[:, 1].max() + 1)
+    taught = np.zeros(n, dtype=bool)
+    taught[edges[count[edges[:, 1]] > others, 0]] = True
+    return taught
+
+
+def _groups(edges: np.ndarray, n: int) -> np.ndarray:
+    """Return the group of each of n queries: those that documents connect are in one, and two groups share none."""
+    document = n + np.unique(edges[:, 1], return_inverse=True)[1].ravel()
+    size = int(document.max()) + 1
+    graph = coo_array((np.ones(len(edges)), (edges[:, 0], document)), shape=(size, size))
+    return np.asarray(connected_components(graph, directed=False)[1][:n])
+
+
+def _search_splits(queries: np.ndarray, edges: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the queries of each fold that are learned from and held out.
+
+    Groups of queries that share documents are held out whole, so that each query is new in one fold; and beside them an
+    eighth of the others, those that what is left has taught a document of. Where one group is most of all queries, or
+    nothing is to be learned from them (`edges` is None), a fold is a quarter of the queries.
+    """
+    n = len(queries)
+    groups = None if edges is None or not len(edges) else _groups(edges, n)
+    if edges is None or groups is None or 2 * np.bincount(groups).max() > n:
+        return _splits(_fold_numbers(queries), every=True)
+    hashes = _spread_hashes(queries)
+    least = np.full(groups.max() + 1, np.iinfo(np.uint64).max, dtype=np.uint64)
+    np.minimum.at(least, groups, hashes)  # one hash a group, whatever the order of its queries
+    number = least.argsort().argsort()[groups] % N_FOLDS
+    folds = []
+    for fold in range(N_FOLDS):
+        new, beside = number == fold, (number != fold) & (hashes >> np.uint64(61) == fold)
+        beside &= _taught(edges, n, by=~new & ~beside)
+        if new.any() and not (new | beside).all():
+            folds.append((np.flatnonzero(~new & ~beside), np.flatnonzero(new | beside)))
+    return folds
 
 
 def _asked(search: EvaluationData, queries: np.ndarray) -> EvaluationData:
@@ -241,8 +295,13 @@ def lengths_for(width: int) -> tuple[int, ...]:
 
 def _fold_numbers(X: np.ndarray) -> np.ndarray:
     """Return the fold in which each row is held out: bits of a product, as rows of low hash are all that was kept."""
+    return (_spread_hashes(X) >> np.uint64(62)).astype(np.intp)
+
+
+def _spread_hashes(X: np.ndarray) -> np.ndarray:
+    """Return hashes of rows of which the leading bits are as good as random."""
     with np.errstate(over="ignore"):
-        return (row_hashes({"X": X}) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(62)).astype(np.intp)
+        return np.asarray(row_hashes({"X": X}) * np.uint64(0x9E3779B97F4A7C15))
 
 
 def _splits(number: np.ndarray, *, every: bool = False) -> list[tuple[np.ndarray, np.ndarray]]:

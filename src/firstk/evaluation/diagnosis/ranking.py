@@ -14,6 +14,9 @@ _ADDED = {"added": True}
 CLEAR = 2.0
 # A simpler objective is taken if it is not clearly behind, and behind by no more than this.
 TOLERANCE = 0.005
+# Share of the vectors with which codes of an objective hold on classes without labels (docs/objectives/fisher.md and
+# classification.md, "Beyond the labels"); the others hold there as they are.
+BEYOND_LABELS = {"fisher": 0.5, "classification": 0.1}
 # What a name of the table, or its last word, means.
 _GLOSSES = {
     "reconstruction": "is PCA",
@@ -131,9 +134,11 @@ class Ranking:
         How many parts were held out in turn; 0 in records that do not say.
     known : int
         Number of held-out queries of which a relevant document was learned from with another query.
+    known_share : float
+        Of queries like those given, how many are such.
     everything : tuple of PrefixCurve
-        Scores on all queries, in the order of `curves`, where these are of searches for new documents: the other
-        queries, of which no relevant document was learned from.
+        Scores of queries like those given, in the order of `curves`, where these are of searches for new documents:
+        queries of which no relevant document was learned from.
     """
 
     curves: tuple[PrefixCurve, ...]
@@ -145,6 +150,7 @@ class Ranking:
     task: str = field(default="", metadata=_ADDED)
     folds: int = field(default=0, metadata=_ADDED)
     known: int = field(default=0, metadata=_ADDED)
+    known_share: float = field(default=0.0, metadata=_ADDED)
     everything: tuple[PrefixCurve, ...] = field(default=(), metadata=_ADDED)
 
     @staticmethod
@@ -191,11 +197,11 @@ class Ranking:
             if own is not None and not own.as_good:
                 return (
                     f"Objective {trial.name} is not clearly behind {self.leader} on new documents ({own.behind:.3f}), "
-                    f"and better over all queries: {score}."
+                    f"and better over queries like those given: {score}."
                 )
             return (
-                f"Objective {trial.name} is as good on new documents as {_listed(tied)}, and better over all queries: "
-                f"{score}."
+                f"Objective {trial.name} is as good on new documents as {_listed(tied)}, and better over queries like "
+                f"those given: {score}."
             )
         return f"Objective {trial.name} is as good as {_listed(tied)}, and simpler or faster: {score}."
 
@@ -210,7 +216,7 @@ class Ranking:
         if trial is None:
             return [self._without_trials()]
         behind = [margin for margin in self.margins if not margin.as_good]
-        found = [self.why(), self._lost(), self._about_new(), *self._about_question()]
+        found = [self.why(), self._lost(), self._about_new(), *self._about_question(), self._beyond_labels()]
         sure = f"How sure: the mean of {trial.name} is {trial.low:.3f} to {trial.high:.3f}"
         if behind:
             rest = "; ".join(f"{margin.objective} by {_difference(margin)}" for margin in behind)
@@ -218,6 +224,17 @@ class Ranking:
         found.append(f"{sure} (95 % intervals).")
         found += [f"Not tried: {name} ({reason.rstrip('.')})." for name, reason in self.left_out.items()]
         return [sentence for sentence in found if sentence]
+
+    def _beyond_labels(self) -> str:
+        """Name the setting for codes that will meet classes without labels, where the choice has one."""
+        share = BEYOND_LABELS.get(str(self.choice)) if self.task == "labels" else None
+        if share is None:
+            return ""
+        return (
+            f"{self.choice} keeps what these labels need. If the codes will also be used for classes that have no "
+            f"labels yet, give the vectors a share of the objective: reconstruction={share:g} "
+            f"(--reconstruction {share:g})."
+        )
 
     def _about_new(self) -> str:
         """Say what new documents are, and how the choice fares on all queries; or that too few ask for new ones."""
@@ -233,8 +250,9 @@ class Ranking:
         best = max(self.everything, key=_mean)
         memory = f"; {best.label} reaches {_mean(best):.3f} there, by what it remembers of known documents"
         return (
-            "New documents are those that no fit has learned from: documents that are added to a store are such. Over "
-            f"all {own.n_evaluated:,} queries, of which {self.known:,} ask for known documents, {own.label} reaches "
+            "The question is: which objective finds documents that are new, as those that are added to a store? "
+            "Queries that share relevant documents were held out together. Over queries like those given, "
+            f"{self.known_share:.0%} of which ask for documents that other queries taught, {own.label} reaches "
             f"{_mean(own):.3f}{memory if best.label != own.label else ''}."
         )
 
@@ -296,8 +314,8 @@ class Ranking:
         ]
         found = [("", f"({'; '.join(glosses)})")] if glosses else []
         if self.everything:
-            count = f"{self.everything[0].n_evaluated:,} queries, those for known documents included"
-            found.append(("", f"(all: the mean on all {count})"))
+            kinds = f"{self.known_share:.0%} for known documents, the others for new ones"
+            found.append(("", f"(all: the mean over queries like those given, {kinds})"))
         return found
 
 

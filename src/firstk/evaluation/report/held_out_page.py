@@ -100,9 +100,13 @@ def _summary(report: HeldOutReport, advice: Recommendation | None, rows: int) ->
 
 
 def _commands(advice: Recommendation | None, commands: Commands | None) -> tuple[str, ...]:
-    if commands is None or advice is None or advice.advised is None or advice.chance is not None:
+    if commands is None or advice is None:
         return ()
-    return tuple(commands(advice.advised.point))
+    return tuple(
+        f"{command}  # {remark}" if remark else command
+        for point, remark in advice.to_store()
+        for command in commands(point)
+    )
 
 
 def _section(comparison: Comparison) -> Section:

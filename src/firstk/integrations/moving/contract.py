@@ -90,7 +90,9 @@ class Recode:
 class Source(Protocol):
     """Where rows come from."""
 
-    facts: SourceFacts
+    @property
+    def facts(self) -> SourceFacts:
+        """What is known before rows are read."""
 
     def read(self, size: int) -> Iterator[StoredRows]:
         """Yield all rows, at most `size` at a time, in the same order each time while nothing is written."""

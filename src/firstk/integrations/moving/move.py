@@ -253,12 +253,12 @@ def _compare(sent: Checksum, back: Iterator[StoredRows], into: Target) -> None:
         found.add(rows.ids, rows.codes, rows.payloads)
     if (why := sent.difference(found)) is not None:
         raise InvalidInputError(
-            f"{into.place} does not hold what was moved to it: {why}. If the source or the target was changed meanwhile, "
-            "move again with force=True (--force), which replaces the target."
+            f"{into.place} does not hold what was moved to it: {why}. If the source or the target was changed, move "
+            "again with force=True (--force), which replaces the target."
         )
 
 
-# -- files to files -----------------------------------------------------------------------------------------------------
+# -- files to files ----------------------------------------------------------------------------------------------------
 
 
 def _move_files(
@@ -278,8 +278,8 @@ def _move_files(
     carried = source.table.columns if columns is None else columns
     if carried and place_of(target).suffix and format_of(target).holds == "nothing":
         raise InvalidInputError(
-            f"'{_shown(target)}' would hold vectors only, and there are other columns: {', '.join(map(repr, carried))}. Leave "
-            "them out by columns=[] (--columns ''), or move to parquet, arrow, jsonl or csv."
+            f"'{_shown(target)}' would hold vectors only, and there are other columns ({', '.join(carried)}). "
+            "Leave them out by columns=[] (--columns ''), or move to parquet, arrow, jsonl or csv."
         )
     encoder = None if recode.encoder is None else getattr(recode.encoder, "encoder_", recode.encoder)
     outcome = transform_files(

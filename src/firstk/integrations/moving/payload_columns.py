@@ -48,8 +48,8 @@ class PayloadColumns:
                         found.setdefault(name, set()).add(_kind(value))
         if key in found:
             raise InvalidInputError(
-                f"{source.facts.place} has the name {key!r} in its payloads, which in a file is the column of ids. Leave "
-                "it out: columns=... (--columns)."
+                f"{source.facts.place} has the name {key!r} in its payloads, which in a file is the column of ids. "
+                "Leave it out: columns=... (--columns)."
             )
         return cls(key, {name: _joined(kinds) for name, kinds in found.items()}, typed)
 

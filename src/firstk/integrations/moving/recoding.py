@@ -75,8 +75,8 @@ def for_file(facts: SourceFacts, recode: Recode) -> Encoding:
     """Return how vectors of the source become codes of a file."""
     if recode.full is not None:
         raise InvalidInputError(
-            "A file holds one code a row, of which every prefix is a code. Leave out 'full' (--full), and give k (-k) as "
-            "the longest that you need."
+            "A file holds one code a row, of which every prefix is a code. Leave out 'full' (--full), and give k (-k) "
+            "as the longest that you need."
         )
     metric = None if recode.metric == "auto" else recode.metric
     if not facts.coded:
@@ -85,8 +85,8 @@ def for_file(facts: SourceFacts, recode: Recode) -> Encoding:
         return encoding_of(encoder, _Table(facts.place.strip("'"), facts.width, facts.vectors), wish)
     if recode.bytes_per_vector is not None:
         raise InvalidInputError(
-            f"{facts.place} holds codes already, and bits are made of vectors. Leave out the bytes (--bytes-per-vector), "
-            "or move the vectors."
+            f"{facts.place} holds codes already, and bits are made of vectors. Leave out the bytes "
+            "(--bytes-per-vector), or move the vectors."
         )
     k = check_prefix(recode.k, facts.width, _OWNER)
     precision = resolve_precision(recode.precision or "float32", _OWNER)

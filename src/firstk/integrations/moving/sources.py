@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ _OWNER = "move"
 
 
 def open_source(
-    place: str | Engine,
+    place: str | Path | Engine,
     *,
     vectors: str | None = None,
     ids: str | None = None,
@@ -32,7 +33,7 @@ def open_source(
     nan: str = "refuse",
 ) -> Source:
     """Open an address of a store, an engine, or whatever `open_vectors` opens."""
-    if not isinstance(place, str) and hasattr(place, "answering"):
+    if not isinstance(place, (str, Path)):
         return StoreSource(place, vectors, ids, columns)
     if isinstance(place, str) and is_address(place):
         return StoreSource(connect(place), vectors, ids, columns, owned=True)

@@ -182,8 +182,8 @@ class FileTarget:
         precision = self.encoding.precision
         if self._form.holds == "nothing":
             raise InvalidInputError(
-                f"A file of format {self._form.name} holds vectors only, and ids would be lost. Move to parquet, arrow, "
-                "jsonl or csv."
+                f"A file of format {self._form.name} holds vectors only, and ids would be lost. Move to parquet, "
+                "arrow, jsonl or csv."
             )
         if must_be_restored(precision) and not self._form.notes:
             raise InvalidInputError(

@@ -7,7 +7,7 @@ from firstk._base.checks import require
 
 require("sentence_transformers", "text", "firstk.integrations.sentence_transformers")
 
-from firstk.integrations.sentence_transformers.export import append_encoder  # noqa: E402
+from firstk.integrations.sentence_transformers.export import append_encoder, uncentred  # noqa: E402
 from firstk.integrations.sentence_transformers.fit import (  # noqa: E402
     FittedSentenceTransformer,
     fit_sentence_transformer,
@@ -22,4 +22,5 @@ __all__ = [
     "append_encoder",
     "fit_sentence_transformer",
     "save_for_serving",
+    "uncentred",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from torch import nn
 from firstk._base.checks import bad_parameter, check_choice, check_prefix
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import TrainedMLP
+from firstk.estimator.prefix_encoder import PrefixEncoder
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
 from firstk.integrations._codes import EncoderLike
 from firstk.integrations._codes import fitted as fitted_encoder
@@ -29,6 +31,8 @@ from firstk.integrations.sentence_transformers.serving import matryoshka_setting
 _OWNER = "append_encoder"
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
 SIDES = ("both", "query", "document")
+# What an encoder without decoder and head is scored by, instead of metrics that need them.
+_METRICS = {"explained_variance": "recall@10", "mixture": "recall@10", "head_accuracy": "1nn_accuracy"}
 
 
 def append_encoder(
@@ -40,6 +44,7 @@ def append_encoder(
     normalize: bool = True,
     normalized_input: bool = False,
     prompts: Mapping[str, str] | None = None,
+    serving: bool = False,
 ) -> SentenceTransformer:
     """Return a model that ends in the encoder; it shares the modules of `model`, which is not modified.
 
@@ -64,6 +69,10 @@ def append_encoder(
         Normalize before the encoder, if it was fitted on unit vectors and the model does not return them.
     prompts : mapping from str to str, optional
         Text that is put before queries and documents: ``{"query": ..., "document": ...}``. Default: those of `model`.
+    serving : bool
+        Leave out the means, and a Normalize at the end of `model`. The code B x of a vector has the same direction as
+        that of x / |x|, so that servers, which skip a Normalize before a Dense layer and know one way for all texts,
+        compute it (`save_for_serving`). Codes are then those of `uncentred`.
 
     Returns
     -------
@@ -75,6 +84,8 @@ def append_encoder(
     if not isinstance(model, SentenceTransformer):
         raise bad_parameter("model", _OWNER, "a SentenceTransformer", type(model).__name__)
     fitted = fitted_encoder(encoder, _OWNER)
+    if serving:
+        fitted, model = _without_means(fitted), _before_normalize(model)
     width = check_prefix(k, fitted.d, _OWNER)
     _check_width(model, fitted)
     code = _code_modules(fitted[:width], check_choice(side, SIDES, "side", _OWNER), model.dtype or torch.float32)
@@ -100,7 +111,31 @@ def check_prompts(prompts: Mapping[str, str] | None, owner: str) -> dict[str, st
     return dict(found)
 
 
-def before_normalize(model: SentenceTransformer) -> SentenceTransformer:
+def uncentred(encoder: PrefixEncoder) -> PrefixEncoder:
+    """Return a fitted encoder without its means: B x instead of B (x - mean), the same map for queries and documents.
+
+    Its cosines do not depend on the norms of vectors.
+    """
+    found = PrefixEncoder(**encoder.get_params(deep=False))
+    found._adopt(_without_means(fitted_encoder(encoder, "uncentred")), encoder.n_features_in_, None)
+    return found
+
+
+def _without_means(fitted: FittedEncoder) -> FittedEncoder:
+    """Return an encoder of zero means, without decoder and head, which read centred codes; its metric needs neither."""
+    if fitted.network is not None:
+        raise IllegalCombinationError(
+            f"{_OWNER} with serving=True and a network",
+            "its codes depend on the norms of vectors, which servers do not normalize before it",
+            "network='linear'",
+        )
+    metric = fitted.config.get("metric")
+    config = {**fitted.config, "metric": _METRICS.get(metric, metric)}
+    zero, gone = np.zeros(fitted.p), dict.fromkeys(("decoder", "origin", "head", "cells", "profile", "sample"))
+    return replace(fitted, mean=zero, query_mean=zero, config=config, **gone)  # type: ignore[arg-type]
+
+
+def _before_normalize(model: SentenceTransformer) -> SentenceTransformer:
     """Return the model without the Normalize modules at its end; it shares the others."""
     modules = list(model)
     while len(modules) > 1 and isinstance(modules[-1], Normalize):

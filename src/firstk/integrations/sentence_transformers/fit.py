@@ -20,7 +20,7 @@ from firstk._base.progress import Verbose, is_looked_at
 from firstk.encoder.curve import PrefixCurve
 from firstk.estimator.prefix_encoder import PrefixEncoder
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
-from firstk.integrations.sentence_transformers.export import append_encoder, before_normalize, check_prompts
+from firstk.integrations.sentence_transformers.export import append_encoder, check_prompts, uncentred
 
 _OWNER = "fit_sentence_transformer"
 
@@ -39,15 +39,12 @@ class FittedSentenceTransformer:
         Score against k on the held-out texts.
     k : int or None
         Length at which the model is truncated; None: full width.
-    source : SentenceTransformer
-        The model on whose vectors the encoder was fitted, for `append_encoder` with other settings.
     """
 
     model: SentenceTransformer
     encoder: PrefixEncoder
     curve: PrefixCurve
     k: int | None
-    source: SentenceTransformer
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +103,7 @@ def fit_sentence_transformer(
         Text that is put before queries and documents: ``{"query": ..., "document": ...}``. Texts without partners are
         then encoded as documents. Default: the prompts of `model`.
     serving : bool
-        Fit on the vectors before a Normalize at the end of the model, which servers skip before a Dense layer, so that
-        `save_for_serving` can write the result.
+        Leave the means out, see `append_encoder`, so that `save_for_serving` can write the result.
     held_out : float in (0, 1)
         Share of the texts used for the curve and not for fitting. All pairs with the same partner are held out
         together.
@@ -128,21 +124,22 @@ def fit_sentence_transformer(
         raise IllegalCombinationError(f"{_OWNER} with k and keep", "both determine the length", "one of the two")
     _check_texts(texts, partners, scores, labels)
     named = check_prompts(prompts, _OWNER)
-    source = before_normalize(model) if serving else model
     if named:
-        source = SentenceTransformer(
-            modules=list(source),
-            device=str(source.device),
-            prompts={**source.prompts, **named},
-            default_prompt_name="document" if "document" in named else source.default_prompt_name,
+        model = SentenceTransformer(
+            modules=list(model),
+            device=str(model.device),
+            prompts={**model.prompts, **named},
+            default_prompt_name="document" if "document" in named else model.default_prompt_name,
         )
     fit_rows, test_rows = _split(texts, partners, held_out, random_state)
     shown = is_looked_at() if verbose == "auto" else bool(verbose)
-    rows = _encoded(source, texts, partners, scores, labels, {"batch_size": batch_size, "show_progress_bar": shown})
+    rows = _encoded(model, texts, partners, scores, labels, {"batch_size": batch_size, "show_progress_bar": shown})
     fitted = _fit(_default(rows, verbose) if encoder is None else clone(encoder), rows.take(fit_rows))
+    if serving:
+        fitted = uncentred(fitted)
     curve = _curve(fitted, rows.take(test_rows), rows.take(fit_rows))
     cut = k if keep is None else curve.smallest(keep=keep)
-    return FittedSentenceTransformer(append_encoder(source, fitted, cut), fitted, curve, cut, source)
+    return FittedSentenceTransformer(append_encoder(model, fitted, cut, serving=serving), fitted, curve, cut)
 
 
 def _check_texts(

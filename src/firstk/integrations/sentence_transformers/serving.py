@@ -46,9 +46,9 @@ def save_for_serving(model: SentenceTransformer, folder: str | os.PathLike[str])
     Parameters
     ----------
     model : SentenceTransformer
-        From `fit_sentence_transformer` or `append_encoder`: a transformer, pooling and Dense layers, or a static
-        embedding with the encoder in its table. A Normalize is put at the end: vLLM brings vectors to unit norm, after
-        the truncation, only where it finds one.
+        From `fit_sentence_transformer` or `append_encoder` with ``serving=True``: a transformer, pooling and Dense
+        layers, or a static embedding with the encoder in its table. A Normalize is put at the end: vLLM brings vectors
+        to unit norm, after the truncation, only where it finds one.
     folder : path-like
         A new folder, or an empty one.
 
@@ -102,7 +102,7 @@ def _checked(modules: list[nn.Module]) -> list[nn.Module]:
         raise _unserved(
             "a Dense layer behind a static embedding",
             "servers of static models read their table only",
-            "an encoder of one side that was fitted on vectors before Normalize, which goes into the table",
+            "append_encoder(..., serving=True), which puts the encoder into the table",
         )
     return [*modules[: last + 1], Normalize()]
 
@@ -112,7 +112,7 @@ def _check_dense(module: nn.Module) -> None:
         raise _unserved(
             "a Normalize before the encoder",
             "vLLM and text-embeddings-inference skip it, and the vectors would be others",
-            "fit_sentence_transformer(..., serving=True), or an encoder fitted on vectors before Normalize",
+            "fit_sentence_transformer(..., serving=True) or append_encoder(..., serving=True)",
         )
     if not isinstance(module, Dense):
         raise _unknown(module)
@@ -129,7 +129,7 @@ def _unknown(module: nn.Module) -> IllegalCombinationError:
         return _unserved(
             "separate means of queries and documents (a Router)",
             "servers have one way for all texts",
-            "two folders: append_encoder(..., side='query') and append_encoder(..., side='document')",
+            "append_encoder(..., serving=True), which leaves the means out",
         )
     return _unserved(f"the module {type(module).__name__}", "servers do not know it", "models without it")
 

@@ -1,7 +1,7 @@
 """Cross-entropy of every prefix in one function: separate heads for the first K prefixes, a shared one for the others.
 
 The same as `stacked_heads` plus `cross_entropy` on the prefixes past K. In a training step with a few hundred rows the
-calls around two sums cost as much as the sums, so the labels are not checked there and both share one autograd function.
+calls around two sums cost as much as the sums, so labels are not checked there and both share one autograd function.
 `cross_entropy_adapted_heads` is the same for training loops of one's own, with all options and checks.
 """
 

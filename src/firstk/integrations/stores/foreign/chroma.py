@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from firstk.integrations.stores.contract import StoredRows
@@ -23,7 +23,8 @@ def open_rows(engine: Chroma, vectors: str | None, ids: str | None) -> ForeignRo
     def read(size: int) -> Iterator[StoredRows]:
         for start in range(0, collection.count(), size):
             part = collection.get(limit=size, offset=start, include=["metadatas", "embeddings", "documents"])
-            metadatas, texts = part["metadatas"] or [], part["documents"] or [None] * len(part["ids"])
+            metadatas = part["metadatas"] or []
+            texts: Sequence[str | None] = part["documents"] or [None for _ in part["ids"]]
             payloads = [
                 dict(one or {}) | ({} if text is None else {"document": text})
                 for one, text in zip(metadatas, texts, strict=True)

@@ -41,9 +41,9 @@ def open_rows(engine: DuckDB, vectors: str | None, ids: str | None) -> ForeignRo
     )
     if distinct != count or missing or width != widest:
         raise InvalidInputError(
-            f"{engine.place} has {count:,} rows, {distinct:,} different ids in column {key!r}, {missing:,} rows without "
-            f"a vector, and vectors of {width} to {widest} numbers. Each row needs an id of its own and a vector of one "
-            "length: name other columns, or a table that has both."
+            f"{engine.place} has {count:,} rows, {distinct:,} different ids in column {key!r}, {missing:,} rows "
+            f"without a vector, and vectors of {width} to {widest} numbers. Each row needs its own id and a vector "
+            "of one length: name other columns, or a table that has both."
         )
     others = [name for name in names if name not in (vector, key)]
     wanted = ", ".join(["rowid", ident, column, *map(quoted, others)])

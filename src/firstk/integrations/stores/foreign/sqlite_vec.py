@@ -44,8 +44,8 @@ def open_rows(engine: SqliteVec, vectors: str | None, ids: str | None) -> Foreig
     ).fetchone()
     if count and (least != most or least % 4 or not least):
         raise InvalidInputError(
-            f"{engine.place} has vectors of {least} to {most} bytes in column {vector!r}. Float32 vectors of one length "
-            "are needed in each row: name another column, or a table that has them."
+            f"{engine.place} has vectors of {least} to {most} bytes in column {vector!r}. Float32 vectors of one "
+            "length are needed in each row: name another column, or a table that has them."
         )
     others = [name for name in names if name not in (vector, key)]
     wanted = ", ".join(["rowid" if key == "rowid" else quoted(key), *map(quoted, (vector, *others))])

@@ -53,8 +53,8 @@ class CrossEntropy(BaseTrainingLoss):
     """``CE(b + sum_{j<=k} z_j w_j)`` (Talukder et al. 2026 (32)); settings: label_smoothing, reconstruction.
 
     With a share r for the vectors, ``(1 - r) CE_k + r H (1 - v_k)``: H is the entropy of the labels, the loss of an
-    empty code, and ``v_k = tr((B_k N B_k^T)^-1 B_k St B_k^T) / tr(N^-1 St)`` the share of St that the prefix explains in
-    the metric N, from moments. Settings then hold N and St, in training coordinates, and H.
+    empty code, and ``v_k = tr((B_k N B_k^T)^-1 B_k St B_k^T) / tr(N^-1 St)`` the share of St that the prefix explains
+    in the metric N, from moments. Settings then hold N and St, in training coordinates, and H.
 
     The losses of separate heads, which are few and small, are always summed exactly; prefixes are sampled only among
     those that share a head.

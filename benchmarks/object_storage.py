@@ -1,0 +1,104 @@
+"""Reading parquet from object storage beside pyarrow alone: time and memory.
+
+``python -m benchmarks.object_storage`` writes 1,000,000 x 384 float32 rows as parquet to an S3 server on this machine
+(moto's) and reads all vectors in batches: by `open_vectors`, and by pyarrow's own S3 file system and parquet reader,
+which also yields batches and makes a matrix of each. Both run in a process of their own, in turn, three times. The
+promise is at most 1.3 times pyarrow's time, in bounded memory. ``--rows N`` does less.
+
+moto answers a range by copying the whole object first, so requests are dear, and their number counts more than on S3.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+import numpy as np
+
+from firstk.data.files import Layout, creating, open_vectors
+from fixtures.object_storage import environment, make_bucket, s3_server, worker_environment
+
+ROWS, WIDTH, BATCH = 1_000_000, 384, 65_536
+MOST = 1.3
+KEY = "bucket/rows.parquet"
+
+
+def write(rows: int) -> None:
+    """Write rows in blocks, row groups as firstk makes them."""
+    rng = np.random.default_rng(0)
+    with creating(f"s3://{KEY}", Layout("vectors", WIDTH, np.dtype(np.float32))) as writer:
+        for start in range(0, rows, BATCH):
+            writer.write(rng.normal(size=(min(BATCH, rows - start), WIDTH)).astype(np.float32), {})
+
+
+def by_firstk() -> float:
+    """Return the sum of all numbers, read by firstk."""
+    return sum(float(batch.vectors.sum(dtype=np.float64)) for batch in open_vectors(f"s3://{KEY}").batches(BATCH))
+
+
+def by_pyarrow() -> float:
+    """Return the sum of all numbers, read by pyarrow."""
+    from pyarrow import fs, parquet
+
+    s3, total = fs.S3FileSystem(endpoint_override=os.environ["AWS_ENDPOINT_URL"], region="us-east-1"), 0.0
+    with s3.open_input_file(KEY) as source:
+        file = parquet.ParquetFile(source, pre_buffer=True, page_checksum_verification=True)
+        for batch in file.iter_batches(BATCH, use_threads=False):
+            total += float(batch.column(0).flatten().to_numpy().reshape(-1, WIDTH).sum(dtype=np.float64))
+    return total
+
+
+WORK = {"firstk": by_firstk, "pyarrow": by_pyarrow}
+
+
+def worker(name: str) -> None:
+    """Print seconds, peak memory in MB and the sum."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.perf_counter()
+    total = WORK[name]()
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(seconds, (peak - before) / 1024, repr(total))
+
+
+def main() -> int:
+    """Run what the command line asks for."""
+    if sys.argv[1:2] == ["--worker"]:
+        worker(sys.argv[2])
+        return 0
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--times", type=int, default=3)
+    asked = parser.parse_args()
+    with s3_server() as endpoint:
+        make_bucket(endpoint, "bucket")
+        os.environ.update(environment(endpoint))
+        start = time.perf_counter()
+        write(asked.rows)
+        print(f"{asked.rows} x {WIDTH} rows written in {time.perf_counter() - start:.1f} s", flush=True)
+        found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in WORK}
+        for _ in range(asked.times):
+            for name, held in found.items():
+                command = [sys.executable, "-m", "benchmarks.object_storage", "--worker", name]
+                env = worker_environment(endpoint)
+                said = subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout
+                held.append(tuple(map(float, said.split()[-3:])))  # type: ignore[arg-type]
+                print(f"{name:8} {held[-1][0]:7.2f} s  {held[-1][1]:7.0f} MB above the start", flush=True)
+    best = {name: min(seconds for seconds, _, _ in held) for name, held in found.items()}
+    same = np.isclose(found["firstk"][0][2], found["pyarrow"][0][2], rtol=1e-9)
+    ratio = best["firstk"] / best["pyarrow"]
+    met = ratio <= MOST and bool(same)
+    print(f"firstk / pyarrow {ratio:.2f} (at most {MOST}); same numbers: {same} {'met' if met else 'NOT MET'}")
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
