@@ -74,7 +74,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,
-    "min_reported_time": 0,
+    "write_computation_times": False,  # its page would load scripts from elsewhere
     "plot_gallery": "True",
     "image_scrapers": ("matplotlib",),
     "capture_repr": (),

@@ -62,3 +62,26 @@ def test_page_escapes_texts_and_marks_other_classes(found):
     others = sum(texts.stored_labels[row] != "class 0" for i in range(3) for row in texts.at("code", 2, i))
     others += sum(texts.stored_labels[row] != "class 0" for i in range(3) for row in texts.of_raw(i))
     assert page.count("class=other") == others
+
+
+def test_slider_moves_the_texts(found, browser, tmp_path):
+    texts = found[3]
+    curve = PrefixCurve(k=[1, 2, 4], score=[0.1, 0.2, 0.3], metric="accuracy", label="code")
+    page = tmp_path / "page.html"
+    page.write_text(
+        render_page(Page("T", "S", (Section("A", curves=(curve,)), TextsSection("B", "", texts)), chosen_k=2)), "utf-8"
+    )
+    browser.get(page.as_uri())
+    for place, k in ((0, 1), (1, 4)):
+        browser.execute_script(
+            "const k = document.getElementById('k'); k.value = arguments[0]; k.dispatchEvent(new Event('input'))", place
+        )
+        for i in range(3):
+            items = browser.find_elements("css selector", f".texts [data-query='{i}'] li")
+            rows = texts.at("code", k, i)
+            assert [item.find_element("css selector", "span").text for item in items] == [
+                texts.stored_texts[row] for row in rows
+            ]
+            others = [texts.stored_labels[row] != "class 0" for row in rows]
+            assert ["other" in item.get_attribute("class").split() for item in items] == others
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []

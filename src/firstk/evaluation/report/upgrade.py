@@ -328,7 +328,7 @@ def _table(report: UpgradeReport, pool: Pool, terms: Terms) -> str:
     rows = [
         "".join(
             (
-                f'<tr{" class=raw" if one.option.kind == STAY else ""}>',
+                f"<tr{' class=raw' if one.option.kind == STAY else ''}>",
                 f'<th scope="row">{escape(one.option.name)}{" (saved)" if one is pool.translation else ""}</th>',
                 f"<td>{one.score.value:.3f} ({one.score.low:.3f} to {one.score.high:.3f})</td>",
                 f"<td>{'' if one.gain is None else _signed(one.gain)}</td>",
