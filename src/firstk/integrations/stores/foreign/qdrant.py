@@ -23,7 +23,7 @@ def open_rows(engine: Qdrant, vectors: str | None, ids: str | None) -> ForeignRo
     config = client.get_collection(name).config
     if (config.metadata or {}).get("firstk"):
         raise InvalidInputError(
-            f"{engine.place} holds codes that firstk.integrations.qdrant wrote, which cannot be taken for vectors. "
+            f"{engine.place} holds codes that an earlier firstk wrote, which cannot be taken for vectors. "
             "Push the vectors themselves."
         )
     held: Any = config.params.vectors
