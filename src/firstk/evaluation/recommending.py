@@ -21,7 +21,6 @@ from firstk.data.precision import PRECISIONS
 from firstk.encoder.curve import REFERENCES, SHARES
 from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW, Choice, OperatingPoint, Recommendation
 from firstk.exceptions import InvalidInputError
-from firstk.metrics.curve import METRICS
 
 if TYPE_CHECKING:
     from firstk.evaluation.operating_points import PrecisionTable
@@ -110,7 +109,7 @@ class Evidence:
     whole : int, optional
         The point that shares are of, where it is one of them.
     most : float
-        What no share exceeds: 1 where the raw vectors are right by definition, such as about their own neighbors.
+        What no share exceeds: 1 where the raw vectors have the highest score there is, as about their own neighbors.
     """
 
     points: tuple[OperatingPoint, ...]
@@ -187,8 +186,8 @@ def evidence(table: PrecisionTable, relative_to: str = "auto") -> tuple[Evidence
         )
     )
     place = next((i for i, point in enumerate(table.points) if name == RAW and _is_raw(point)), None)
-    known = METRICS.get(table.metric)
-    most = 1.0 if name == RAW and known is not None and known.raw_constant is not None else np.inf
+    perfect = name == RAW and table.higher_is_better and whole == 1.0 and bool((whole_draws == 1.0).all())
+    most = 1.0 if perfect and bool((scores <= 1.0).all()) else np.inf
     return Evidence(table.points, shares, drawn, table.n_evaluated, place, most), name, whole
 
 
