@@ -180,7 +180,7 @@ def regrets_of(name: str, case: Case) -> list[Regret]:
 
 
 def over_splits(splits: int) -> bool:
-    """Print the regret over divisions of SciFact's queries; whether its mean on new documents is at most 0.01."""
+    """Print the regret over divisions of SciFact's queries; return whether it is at most 0.01 on new documents."""
     found = [regrets_of(f"SciFact, division {seed}", scifact(seed)) for seed in range(splits)]
     rng = np.random.default_rng(0)
     fine = True
