@@ -287,7 +287,9 @@ def _translations(searches: Searches, alignment: Any) -> Iterator[tuple[Option, 
         yield option, searches.scores(*compared(option, alignment, documents, queries))[:, 0]
 
 
-def compared(option: Option, alignment: Any, documents: np.ndarray, queries: np.ndarray) -> tuple[np.ndarray, ...]:
+def compared(
+    option: Option, alignment: Any, documents: np.ndarray, queries: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows and the queries that a translation compares by cosine.
 
     Parameters
@@ -419,7 +421,9 @@ def _cross_fitted_gain(scored: _Scored, confidence: float, seed: int) -> Estimat
         return None
     weights = scored.searches.weights
     honest = cross_fitted(scored.translations[1], weights)
-    if np.array_equal(honest, scored.values(scored.chosen)):
+    chosen = scored.values(scored.chosen)
+    assert chosen is not None
+    if np.array_equal(honest, chosen):
         return None
     return _estimates((honest - stay)[:, None], weights, confidence, seed)[0]
 

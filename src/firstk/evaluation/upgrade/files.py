@@ -191,7 +191,7 @@ def _queries(
         if judged is not None:
             return {"queries_new": judged.queries}, ()
         alone = read_side(files.queries_new, newer, ids, files.label)
-        return {"queries_new": alone.X, "query_label": files.label and _labels(alone, files.label)}, ()
+        return {"queries_new": alone.X, "query_label": None if files.label is None else _labels(alone, files.label)}, ()
     older = VectorSource(files.queries_old, files.vectors, nan=files.nan)
     old = (
         read_side(files.queries_old, older, ids, files.label)
@@ -211,7 +211,7 @@ def _queries(
     queries_new[pairs.old] = new.X[pairs.new]
     kept = np.arange(len(old.X)) if judged is not None else pairs.old
     said = f"{pairs.said[0].upper()}{pairs.said[1:]}."
-    labels = files.label and _labels(old, files.label)[kept]
+    labels = None if files.label is None else _labels(old, files.label)[kept]
     return {"queries_old": old.X[kept], "queries_new": queries_new[kept], "query_label": labels}, (said,)
 
 

@@ -328,6 +328,7 @@ def _judged(data: UpgradeData, rows: np.ndarray) -> Searches | None:
 
 def _by_labels(data: UpgradeData, rows: np.ndarray) -> Searches | None:
     assert data.document_label is not None
+    assert data.query_label is not None
     answered = np.flatnonzero(np.isin(data.query_label, data.document_label[rows]))
     empty = np.empty((0, 3), dtype=np.int64)
     return Searches(data, rows, answered, empty, *METRICS[BY_LABEL]) if len(answered) else None
