@@ -32,7 +32,8 @@ Several models, standard tasks, and peers at their best settings; made by `pytho
   parts; a test part cannot be read before. Peers get the setting that is best on validation data for each length. Ours
   has one code for all lengths: the objective with the best mean on validation data is compared, with default settings.
 - **Ahead and behind** are differences whose p, from the paired bootstrap over rows, queries or pairs, is below 0.05
-  after Holm's control for all peers and lengths of a line. Everything else is level.
+  after Holm's control for all peers and lengths of a line. Everything else is level: these rows do not suffice to show
+  a difference, which may still be one.
 - **Peers**: the first coordinates of the model ("truncation"; for WordLlama that is how it was trained), random
   dimensions (mean of 20 draws), PCA (centred or not), whitened PCA, all but the top, Zipf-weighted PCA (rows weighted
   by how rare they are, an adaptation), LDA with shrinkage and, where training was run, adapters.
@@ -191,12 +192,16 @@ def _scores(record: Mapping[str, Any]) -> list[str]:
 
 def _not_run(record: Mapping[str, Any]) -> list[str]:
     missing = sorted({name for table in record.values() for name in table["not run"]})
-    if not missing:
-        return []
-    return [
-        "## Not run", "",
-        f"These take minutes each (`--trained`) and have no row where they were not run: {', '.join(missing)}.", "",
-    ]  # fmt: skip
+    models = [name for name in MODELS if name not in {table["model"] for table in record.values()}]
+    lines = ["## Not run", ""]
+    if missing:
+        lines += [
+            f"These take minutes each (`--trained`) and have no row where they were not run: {', '.join(missing)}.",
+            "",
+        ]
+    if models:
+        lines += [f"Models without a table: {'; '.join(MODELS[name] for name in models)}.", ""]
+    return lines if missing or models else []
 
 
 def _ks(record: Mapping[str, Any]) -> list[int]:
