@@ -1,7 +1,8 @@
 """CSR (Wen et al. 2025) on frozen vectors: k active features of a wide sparse autoencoder, compared by bytes.
 
-The autoencoder is that of sentence-transformers, trained to reconstruct the vectors from k and from 4 k features, and
-to keep each vector next to its reconstruction among others (the contrastive part of the paper, without labels). An
+A small implementation of our own after the paper and the loss of sentence-transformers, not their code: the autoencoder
+reconstructs the vectors from k and from 4 k features, and keeps each vector next to its reconstruction among others
+(the contrastive part of the paper, without labels). An
 active feature costs 12 bits for its number and 8 for its value, so that a code of k features is compared with others of
 as many bytes.
 """
