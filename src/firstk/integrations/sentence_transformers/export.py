@@ -71,7 +71,7 @@ def append_encoder(
         Text that is put before queries and documents: ``{"query": ..., "document": ...}``. Default: those of `model`.
     serving : bool
         Leave out the means, and a Normalize at the end of `model`. The code B x of a vector has the same direction as
-        that of x / |x|, so that servers, which skip a Normalize before a Dense layer and know one way for all texts,
+        that of ``x / |x|``, so that servers, which skip a Normalize before a Dense layer and know one way for texts,
         compute it (`save_for_serving`). Codes are then those of `uncentred`.
 
     Returns
