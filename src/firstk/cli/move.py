@@ -78,8 +78,9 @@ def move(
     (PGPASSWORD, QDRANT_API_KEY, MILVUS_TOKEN, CHROMA_TOKEN) and never shown.
 
     Rows go in batches, in bounded memory. At the end the target is read back, and the number of rows and checksums of
-    ids, payloads and codes are compared (from file to file, where columns are copied, rows and codes). After Ctrl-C or a kill, the same command with --resume goes on: no row is
-    lost, and none is there twice. --dry-run tells first what it will take.
+    ids, payloads and codes are compared (from file to file, where columns are copied, rows and codes). After Ctrl-C or
+    a kill, the same command with --resume goes on: no row is lost, and none is there twice. --dry-run tells first what
+    it will take.
 
     Codes that firstk wrote are moved as they are; to cut them, give the --model that made them.
     """

@@ -18,7 +18,7 @@ import numpy as np
 from firstk._base.atomic_file import check_new
 from firstk._base.checks import check_count
 from firstk._base.concurrency import prefetch
-from firstk._base.remote import is_remote, place_of
+from firstk._base.remote import place_of, shown_place
 from firstk.data.files import open_vectors
 from firstk.data.files.contract import CodeRecord, must_be_restored
 from firstk.data.files.opening import format_of
@@ -303,7 +303,7 @@ def _move_files(
     carried = source.table.columns if columns is None else columns
     if carried and place_of(target).suffix and format_of(target).holds == "nothing":
         raise InvalidInputError(
-            f"'{_shown(target)}' would hold vectors only, and there are other columns ({', '.join(carried)}). "
+            f"'{shown_place(target)}' would hold vectors only, and there are other columns ({', '.join(carried)}). "
             "Leave them out by columns=[] (--columns ''), or move to parquet, arrow, jsonl or csv."
         )
     encoder = None if recode.encoder is None else getattr(recode.encoder, "encoder_", recode.encoder)
@@ -332,11 +332,11 @@ def _move_files(
         _number(found, (batch.vectors for batch in there.batches()))
         if (why := sent.difference(found)) is not None:
             raise InvalidInputError(
-                f"'{_shown(target)}' does not hold what was moved to it: {why}. Move again with --force."
+                f"'{shown_place(target)}' does not hold what was moved to it: {why}. Move again with --force."
             )
     return Moved(
         source=source.facts.place,
-        target=f"'{_shown(target)}'",
+        target=f"'{shown_place(target)}'",
         rows=there.rows,
         written=outcome.rows,
         there_before=there.rows - outcome.rows,
@@ -350,10 +350,6 @@ def _move_files(
         left_out=outcome.left_out,
         seconds=time.perf_counter() - start,
     )
-
-
-def _shown(target: Any) -> str:
-    return str(place_of(target)) if is_remote(target) else str(target)
 
 
 def _restored(encoding: Any, batch: Any) -> np.ndarray:

@@ -155,11 +155,6 @@ class FileSource:
             metric,
         )
 
-    @property
-    def path(self) -> str:
-        """What was opened."""
-        return self.table.path
-
     def _kind_of_ids(self) -> str:
         """Check that ids are unique, by 64 bits of a hash each, and return their kind."""
         if self._id is None:
