@@ -205,8 +205,8 @@ def _queries(
         missing = np.setdiff1d(judged.pairs[:, 0], pairs.old)
         if len(missing):
             raise InvalidInputError(
-                f"'{shown_place(files.queries_new)}' lacks {len(missing):,} of the queries that '{files.relevance}' judges: "
-                "embed all of them with the new model."
+                f"'{shown_place(files.queries_new)}' lacks {len(missing):,} of the queries that '{files.relevance}' "
+                "judges: embed all of them with the new model."
             )
     queries_new = np.zeros((len(old.X), new.X.shape[1]), dtype=new.X.dtype)
     queries_new[pairs.old] = new.X[pairs.new]
