@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from firstk import __version__, metrics
+from firstk._base.remote import place_of
 from firstk.contracts import Objective
 from firstk.data.precision import PRECISIONS
 from firstk.encoder.curve import PrefixCurve, supported_lengths
@@ -93,7 +93,7 @@ def provenance_of(
     config, held = fit.encoder.encoder_.config, len(next(iter(fit.held.values())))
     what = "pairs" if place.pairs is not None else "rows"
     settings = _unusual_settings(fit.encoder.objective_)
-    facts: dict[str, str | int | float] = {"file": Path(place.source).name, "objective": objective_name(config)}
+    facts: dict[str, str | int | float] = {"file": place_of(place.source).name, "objective": objective_name(config)}
     facts |= {"settings": settings} if settings else {}
     facts |= {"labels": stream.label} if stream.label else {}
     facts |= {
