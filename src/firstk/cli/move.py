@@ -82,7 +82,8 @@ def move(
     a kill, the same command with --resume goes on: no row is lost, and none is there twice. --dry-run tells first what
     it will take.
 
-    Codes that firstk wrote are moved as they are; to cut them, give the --model that made them.
+    Codes that firstk wrote are moved as they are: from file to file byte for byte, into a store decoded to float32. To
+    cut them, give the --model that made them. Embedded bits stay in files, where --bytes-per-vector cuts them.
     """
     from firstk.encoder.fitted import FittedEncoder
     from firstk.integrations import moving
@@ -147,6 +148,11 @@ def _moved(moved: Moved) -> list[str]:
         f"{number_of(moved.rows, 'row')} of {moved.width} numbers moved from {moved.source} to {moved.target}: "
         f"{number_of(moved.k, 'coordinate')}, {number_of(moved.bytes_per_vector, 'byte')} each, in {speed}."
     ]
+    if moved.decoded_from is not None:
+        lines.append(
+            f"Codes of the source ({moved.decoded_from}, {number_of(moved.source_bytes_per_vector, 'byte')} each) were "
+            f"decoded: they take {number_of(moved.bytes_per_vector, 'byte')} each in the target."
+        )
     if before := moved.there_before:
         lines.append(f"{number_of(before, 'row')} {were(before)} there from an earlier run and not written again.")
     if dropped := moved.dropped:
