@@ -40,7 +40,8 @@ def move(
     precision: Annotated[
         str | None,
         typer.Option(
-            help="How codes are stored in a file, or indexed by pgvector, sqlite-vec and usearch.",
+            help="How codes are stored in a file; or indexed by pgvector (float32, float16, binary), sqlite-vec "
+            "(float32, binary), qdrant (float32, float16) and usearch (float32, float16, int8). Other stores index float32.",
             metavar="float32|float16|int8|int4|binary",
         ),
     ] = None,
@@ -160,8 +161,11 @@ def _moved(moved: Moved) -> list[str]:
     if moved.left_out:
         lines.append(f"Columns that this format has no room for were left out: {', '.join(moved.left_out)}.")
     *some, last = moved.compared
-    checksum = f" ({moved.checksum})" if moved.checksum else ""
-    lines.append(f"Read back and compared: {', '.join(some)} and {last} are those of the source{checksum}.")
+    lines.append(f"Read back and compared: {', '.join(some)} and {last} are those that were sent.")
+    if moved.checksum:
+        lines.append(
+            f"Checksum of ids and payloads: {moved.checksum}. Codes are compared up to rounding, and not in it."
+        )
     return lines
 
 

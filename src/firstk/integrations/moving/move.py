@@ -255,11 +255,14 @@ def _settings(address: str, recode: Recode) -> dict[str, Any]:
     if recode.precision is None:
         return {}
     kind = engine_class(address)
-    if "precision" not in inspect.signature(kind).parameters:
+    if recode.precision not in kind.precisions:
+        *some, last = kind.precisions
+        taken = f"{', '.join(some)} or {last}" if some else f"{last} only"
         raise InvalidInputError(
-            f"{kind.__name__} has one precision for its codes, float32. Leave out 'precision' (--precision)."
+            f"'precision' (--precision) is {recode.precision!r}, and {kind.__name__} indexes codes as {taken}. Leave "
+            "it out for float32, or move to a file, which can hold codes in any precision."
         )
-    return {"precision": recode.precision}
+    return {"precision": recode.precision} if len(kind.precisions) > 1 else {}
 
 
 def _check_apart(source: object, target: object) -> None:

@@ -2,8 +2,8 @@
 
 There are four cases. Vectors are encoded by an encoder, or kept and perhaps cut. Codes that an encoder made are kept,
 byte for byte from file to file, or cut by the encoder that made them, which alone knows the stamp of shorter ones.
-Codes are never encoded again. Embedded bits stay in files, where their bytes can be cut: what they decode to are not the
-encoder's own coordinates (`firstk.encoder.quantizer` adds a mean), so a store could not be searched with its queries.
+Codes are never encoded again. Embedded bits stay in files, where their bytes can be cut: what they decode to need not
+be the encoder's own coordinates (`firstk.encoder.quantizer` adds a mean to some), and a store is searched with those.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ def for_store(facts: SourceFacts, recode: Recode) -> tuple[Layout, Cut]:
         )
     if facts.bits:
         raise InvalidInputError(
-            f"{facts.place} holds embedded bits of {facts.bytes_per_vector} bytes a row. A store would hold them decoded, "
-            f"{4 * facts.width} bytes a row, and queries by the encoder could not be compared with them. Move the vectors "
-            "that they were made of, with an encoder and k (--model and -k); or move the bits to a file."
+            f"{facts.place} holds embedded bits of {facts.bytes_per_vector} bytes a row. A store would hold them "
+            f"decoded, {4 * facts.width} bytes a row, in coordinates that need not be those of the encoder's queries. "
+            "Move the vectors that they were made of, with an encoder and k (--model and -k); or move the bits to a "
+            "file."
         )
     metric = _metric(facts, recode)
     if recode.encoder is not None and not facts.coded:

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from firstk.data.bits.embedded import Embedded
 from firstk.data.files import VectorTable, open_vectors
 from firstk.data.files.choosing import missing_column
-from firstk.data.bits.embedded import Embedded
 from firstk.data.files.contract import CodeRecord
 from firstk.exceptions import InvalidInputError
 from firstk.integrations._documents import ID_COLUMN, Documents
