@@ -41,7 +41,8 @@ def move(
         str | None,
         typer.Option(
             help="How codes are stored in a file; or indexed by pgvector (float32, float16, binary), sqlite-vec "
-            "(float32, binary), qdrant (float32, float16) and usearch (float32, float16, int8). Other stores index float32.",
+            "(float32, binary), qdrant (float32, float16) and usearch (float32, float16, int8); "
+            "other stores index float32.",
             metavar="float32|float16|int8|int4|binary",
         ),
     ] = None,
