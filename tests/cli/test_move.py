@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -36,11 +37,21 @@ def test_a_file_to_a_store_to_a_file(place):
     said = done("rows.parquet", "sqlite:codes.db#documents", "--model", "model", "-k", "4", cwd=place)
     assert "200 rows of 12 numbers moved from 'rows.parquet' to the table 'documents'" in said.replace("The", "the")
     assert "4 coordinates, 16 bytes each" in said
-    assert "Read back and compared" in said
+    assert "Read back and compared: rows, ids, payloads and codes are those that were sent." in said
+    assert re.search(
+        r"Checksum of ids and payloads: 200-\w+-\w+\. Codes are compared up to rounding, and not in it", said
+    )
     found = json.loads(done("sqlite:codes.db#documents", "back.parquet", "--json", cwd=place))
     assert (found["rows"], found["written"], found["k"], found["verified"]) == (200, 200, 4, True)
     table = open_vectors(place / "back.parquet")
     assert (table.rows, table.width, table.columns) == (200, 4, ("id", "title"))
+
+
+def test_decoding_is_told_with_its_bytes(place):
+    done("rows.parquet", "short.parquet", "--model", "model", "--precision", "int4", cwd=place)
+    said = done("short.parquet", "sqlite:codes.db#documents", cwd=place)
+    assert "(int4, 4 bytes each) were decoded: they take 32 bytes each in the target." in said
+    assert "decoded" not in done("short.parquet", "copy.parquet", cwd=place)
 
 
 def test_a_dry_run_says_rows_bytes_and_time_and_writes_nothing(place):

@@ -234,7 +234,7 @@ def _decided(
     winner = candidates[chosen]
     why = (
         ("best" if chosen == best else "level with the best")
-        + f" of {len(candidates)} candidates on {table.shape[1]} held-out pairs"
+        + f" of {len(candidates)} candidates by cross-validation over {table.shape[1]:,} pairs"
         + ("" if chosen == best else ", and adapts less to the pairs")
     )
     chance = float(np.mean([np.reciprocal(np.arange(1.0, len(rows) + 1)).mean() for rows in folds]))

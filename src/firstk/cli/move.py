@@ -40,7 +40,9 @@ def move(
     precision: Annotated[
         str | None,
         typer.Option(
-            help="How codes are stored in a file, or indexed by pgvector, sqlite-vec and usearch.",
+            help="How codes are stored in a file; or indexed by pgvector (float32, float16, binary), sqlite-vec "
+            "(float32, binary), qdrant (float32, float16) and usearch (float32, float16, int8); "
+            "other stores index float32.",
             metavar="float32|float16|int8|int4|binary",
         ),
     ] = None,
@@ -82,7 +84,8 @@ def move(
     a kill, the same command with --resume goes on: no row is lost, and none is there twice. --dry-run tells first what
     it will take.
 
-    Codes that firstk wrote are moved as they are; to cut them, give the --model that made them.
+    Codes that firstk wrote are moved as they are: from file to file byte for byte, into a store decoded to float32. To
+    cut them, give the --model that made them. Embedded bits stay in files, where --bytes-per-vector cuts them.
     """
     from firstk.encoder.fitted import FittedEncoder
     from firstk.integrations import moving
@@ -147,6 +150,11 @@ def _moved(moved: Moved) -> list[str]:
         f"{number_of(moved.rows, 'row')} of {moved.width} numbers moved from {moved.source} to {moved.target}: "
         f"{number_of(moved.k, 'coordinate')}, {number_of(moved.bytes_per_vector, 'byte')} each, in {speed}."
     ]
+    if moved.decoded_from is not None:
+        lines.append(
+            f"Codes of the source ({moved.decoded_from}, {number_of(moved.source_bytes_per_vector, 'byte')} each) were "
+            f"decoded: they take {number_of(moved.bytes_per_vector, 'byte')} each in the target."
+        )
     if before := moved.there_before:
         lines.append(f"{number_of(before, 'row')} {were(before)} there from an earlier run and not written again.")
     if dropped := moved.dropped:
@@ -154,8 +162,11 @@ def _moved(moved: Moved) -> list[str]:
     if moved.left_out:
         lines.append(f"Columns that this format has no room for were left out: {', '.join(moved.left_out)}.")
     *some, last = moved.compared
-    checksum = f" ({moved.checksum})" if moved.checksum else ""
-    lines.append(f"Read back and compared: {', '.join(some)} and {last} are those of the source{checksum}.")
+    lines.append(f"Read back and compared: {', '.join(some)} and {last} are those that were sent.")
+    if moved.checksum:
+        lines.append(
+            f"Checksum of ids and payloads: {moved.checksum}. Codes are compared up to rounding, and not in it."
+        )
     return lines
 
 

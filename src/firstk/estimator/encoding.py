@@ -192,7 +192,7 @@ def encoding_of(encoder: Coder | None, table: Described, wish: Wish) -> Encoding
         return _of_encoder(encoder, table.vectors, wish.k, side, resolve_precision(wish.precision or "float32", _OWNER))
     if wish.embedded:
         if isinstance(held := codes_of(table), CodeRecord):
-            return _cut(held, wish)
+            return cut_bits(held, wish)
         rounding: Precision = replace(PRECISIONS["embedded"], bytes=wish.bytes_per_vector)  # type: ignore[type-var]
         return replace(_of_vectors(table, None, wish.side, rounding), metric=wish.metric or "cosine")
     return _of_vectors(table, wish.k, wish.side, resolve_precision(wish.precision or "float32", _OWNER))
@@ -235,8 +235,9 @@ def _of_quantizer(quantizer: EmbeddedQuantizer, column: str, side: str = "docume
     )
 
 
-def _cut(held: CodeRecord, wish: Wish) -> Encoding:
-    """Return the first bytes of codes that are embedded bits already."""
+def cut_bits(held: CodeRecord, wish: Wish) -> Encoding:
+    """Return the encoding that takes the first bytes of codes that are embedded bits already."""
+    wish.check()
     if wish.metric not in (None, held.metric):
         raise InvalidInputError(
             f"These codes were written for metric {held.metric!r}, and cutting them makes none for {wish.metric!r}. "

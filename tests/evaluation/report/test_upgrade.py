@@ -1,12 +1,14 @@
 """The page of an upgrade says what its record says: the verdict first, every score, and points in the picture."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
 from firstk.evaluation.report.upgrade import render_upgrade
-from firstk.evaluation.upgrade import Terms, evaluate_upgrade, verdict_of
+from firstk.evaluation.upgrade import Estimate, Terms, evaluate_upgrade, verdict_of
+from firstk.evaluation.upgrade.records import RE_EMBED
 from fixtures.made_upgrade import made_upgrade, rotation
 
 
@@ -62,6 +64,39 @@ def test_the_picture_has_a_point_for_each_option_that_is_drawn(report):
     gains = [one.gain.value for one in report.pools[1].options[-5:]]
     up = [-float(y) for _, y in points[-5:]]
     assert [sorted(gains).index(g) for g in gains] == [sorted(up).index(y) for y in up]
+
+
+def test_the_line_of_cost_has_no_translation_that_mixes_do_not_use(report):
+    page = render_upgrade(report, verdict_of(report))
+    wide = page[page.index('class="plot wide"') : page.index('class="plot narrow"')]
+    line = re.search(r'<polyline points="([^"]+)"', wide)[1].split()
+    assert report.translation.k is not None  # what is left of a mix is translated into the new space, without a k
+    assert len(line) == 4 + 1
+
+
+def test_the_heading_names_re_embedding_where_it_gains(report):
+    def shifted(one, by):
+        moved = Estimate(by, by - 0.01, by + 0.01)
+        return replace(one, gain=moved) if one.option.translates or one.option.kind == RE_EMBED else one
+
+    first, held = report.pools
+    first = replace(first, options=tuple(shifted(one, -0.1) for one in first.options))
+    for by, heading in ((0.1, "Stay with the old model, or re-embed everything"), (-0.1, "Stay with the old model")):
+        pool = replace(held, options=tuple(shifted(one, by) for one in held.options))
+        made = replace(report, pools=(first, pool), cross_fitted_gain=None)
+        assert f"<h1>{heading}</h1>" in render_upgrade(made, verdict_of(made))
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_tables_fit_the_width(report, browser, tmp_path, width):
+    page = tmp_path / "page.html"
+    terms = Terms(rows=10_000_000)
+    page.write_text(render_upgrade(report, verdict_of(report, terms), terms), encoding="utf-8")
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get(page.as_uri())
+    tables = "return [...document.querySelectorAll('.scroll')].map((one) => one.scrollWidth - one.clientWidth)"
+    assert browser.execute_script(tables) == [0] * len(report.pools)
 
 
 def test_prices_are_on_the_axis(report):

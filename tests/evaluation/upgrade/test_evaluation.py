@@ -236,7 +236,7 @@ def test_a_form_that_judged_queries_clearly_prefer_is_recommended_saved_and_comp
         everything.score.value - held.translation.score.value, abs=1e-12
     )
     assert report.learning[-1].score == first.translation.score
-    assert "to what held-out pairs chose (scrambled, k = 16)" in report.reason
+    assert "to what cross-validation chose (scrambled, k = 16)" in report.reason
 
 
 def test_a_method_that_judged_queries_clearly_prefer_is_the_one_that_is_saved():

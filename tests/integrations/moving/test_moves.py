@@ -9,7 +9,9 @@ from contextlib import closing
 import numpy as np
 import pytest
 
+from firstk import PrefixEncoder
 from firstk.data.files import open_vectors, write_vectors
+from firstk.data.files.contract import CodeRecord
 from firstk.exceptions import InvalidInputError
 from firstk.integrations.moving import Recode, move, plan
 from firstk.integrations.stores import PrefixStore, connect, push
@@ -51,8 +53,6 @@ def test_codes_are_cut_on_the_way_by_the_encoder_that_made_them(address, coder, 
 
 
 def test_codes_of_another_encoder_are_not_cut(address, coder, X):
-    from firstk import PrefixEncoder
-
     place = address("sqlite_vec")
     with connect_closing(place) as engine:
         push(coder, X, engine, 12, verbose=False)
@@ -104,6 +104,47 @@ def test_embedded_bits_of_vectors_in_a_store(address, coder, X, rows_file, tmp_p
     assert direct.verified
     a, b = (open_vectors(tmp_path / name).as_stored().read(()).vectors for name in ("bits.parquet", "direct.parquet"))
     assert np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("wish", [{"precision": "int4", "k": 7}, {"precision": "float16"}, {"bytes_per_vector": 6}])
+def test_codes_go_from_file_to_file_byte_for_byte(wish, coder, rows_file, tmp_path):
+    made, out = tmp_path / "made.parquet", tmp_path / "out.parquet"
+    first = move(rows_file, made, Recode(coder, **wish))
+    planned, moved = plan(made, out), move(made, out, batch=40)
+    assert moved.verified
+    assert moved.decoded_from is None
+    assert moved.bytes_per_vector == moved.source_bytes_per_vector == first.bytes_per_vector
+    assert planned.source_bytes == planned.target_bytes == 150 * first.bytes_per_vector
+    here, there = open_vectors(made), open_vectors(out)
+    assert np.array_equal(here.as_stored().read(()).vectors, there.as_stored().read(()).vectors)
+    one, other = (CodeRecord.read(table.path, table.metadata) for table in (here, there))
+    assert (one.stamp, one.k, one.side, one.metric) == (other.stamp, other.k, other.side, other.metric)
+
+
+def test_embedded_bits_are_cut_from_file_to_file_and_do_not_go_to_a_store(address, coder, X, rows_file, tmp_path):
+    made, short = tmp_path / "made.parquet", tmp_path / "short.parquet"
+    move(rows_file, made, Recode(coder, bytes_per_vector=6))
+    assert move(made, short, Recode(coder, bytes_per_vector=2)).bytes_per_vector == 2
+    assert np.array_equal(open_vectors(short).as_stored().read(()).vectors, coder.quantizer(2).encode(X))
+    width = open_vectors(made).width
+    for recode in (Recode(), Recode(coder, k=4)):
+        with pytest.raises(InvalidInputError, match=rf"6 bytes a row.*{4 * width} bytes a row.*--model and -k"):
+            move(made, address("sqlite_vec"), recode)
+    for wish in ({"k": 4}, {"precision": "int8"}):
+        with pytest.raises(InvalidInputError, match="mbedded bits"):
+            move(made, tmp_path / "no.parquet", Recode(**wish))
+    other = PrefixEncoder(16, objective="reconstruction").fit(X)
+    with pytest.raises(InvalidInputError, match="cannot be compared"):
+        move(made, tmp_path / "no.parquet", Recode(other))
+
+
+def test_rounded_codes_are_decoded_for_a_store_which_opens(address, coder, X, rows_file, tmp_path):
+    made, place = tmp_path / "made.parquet", address("duckdb")
+    move(rows_file, made, Recode(coder, k=8, precision="int8"))
+    moved = move(made, place)
+    assert (moved.decoded_from, moved.source_bytes_per_vector, moved.bytes_per_vector) == ("int8", 8, 32)
+    with PrefixStore.open(connect(place), coder) as there:
+        assert there.search(X[:1], 1).ids[0] == ["doc 0"]
 
 
 def test_rows_of_a_file_without_ids_are_numbered_and_nan_is_dropped(address, coder, X, tmp_path):
@@ -178,13 +219,22 @@ def test_a_plan_writes_nothing(store, address, coder, rows_file, tmp_path):
         ({"k": 99}, r"\[1, 16\]"),
         ({"k": 8, "full": 4}, "above 8"),
         ({"bytes_per_vector": 4}, "kept in files"),
-        ({"precision": "int8"}, "DuckDB has one precision"),
+        ({"precision": "int8"}, r"'precision' \(--precision\) is 'int8', and DuckDB indexes codes as float32 only"),
         ({"metric": "hamming"}, "metric"),
     ],
 )
 def test_wishes_that_a_store_cannot_meet_raise(recode, said, address, coder, rows_file):
     with pytest.raises(InvalidInputError, match=said):
         move(rows_file, address("duckdb"), Recode(coder, **recode))
+
+
+def test_a_precision_that_a_store_does_not_take_names_the_option_and_those_that_it_takes(address, coder, rows_file):
+    place = address("sqlite_vec")
+    said = r"'precision' \(--precision\) is 'int8', and SqliteVec indexes codes as float32 or binary"
+    with pytest.raises(InvalidInputError, match=said):
+        move(rows_file, place, Recode(coder, k=8, precision="int8"))
+    assert move(rows_file, place, Recode(coder, k=8, precision="binary")).verified
+    assert move(rows_file, address("duckdb"), Recode(coder, k=8, precision="float32")).verified
 
 
 def test_other_wrong_input_raises(address, coder, rows_file, tmp_path, X):

@@ -34,7 +34,7 @@ from firstk.evaluation.upgrade.records import (
     ScoredOption,
     UpgradeReport,
 )
-from firstk.evaluation.upgrade.verdict import Terms, Verdict, money
+from firstk.evaluation.upgrade.verdict import Terms, Verdict, clearly_better, money
 
 _WIDE = Frame(width=760, height=412, left=56, right=548, top=52, bottom=352, labelled=True)
 _NARROW = Frame(width=380, height=332, left=48, right=362, top=52, bottom=268, labelled=False)
@@ -72,7 +72,7 @@ def render_upgrade(
     terms = terms or Terms()
     parts = [_picture_section(report, verdict, terms), *(_table(report, pool, terms) for pool in report.pools)]
     return document(
-        title=_heading(verdict),
+        title=_heading(report, verdict, terms),
         header="\n".join(
             (
                 summary_html("\n\n".join(verdict.lines)),
@@ -86,7 +86,9 @@ def render_upgrade(
     )
 
 
-def _heading(verdict: Verdict) -> str:
+def _heading(report: UpgradeReport, verdict: Verdict, terms: Terms) -> str:
+    if verdict.action == STAY and terms.budget_rows is None and clearly_better(report) is not None:
+        return "Stay with the old model, or re-embed everything"
     queries = verdict.option is not None and verdict.option.kind == QUERIES
     return "Translate new queries" if queries else TITLES[verdict.action]
 
@@ -252,8 +254,8 @@ def _place(point: _Point, number: int, up: Values, frame: Frame) -> tuple[float,
 
 def _marks(points: Sequence[_Point], verdict: Verdict, up: Values, frame: Frame) -> list[str]:
     line = [point for point in points if not point.whole and (point.share or point.scored.option.translates)]
-    # From the first translation over the mixes to re-embedding: one line of growing cost.
-    chosen = [line[0]] + [point for point in line if point.share] if line and not line[0].share else []
+    # Mixes and re-embedding: one line of growing cost. It begins at a translation only if mixes contain that one.
+    chosen = [point for point in line if point.share or _in_mixes(point.scored.option, line)]
     steps = " ".join(f"{x:.1f},{y:.1f}" for x, y in (_place(point, points.index(point), up, frame) for point in chosen))
     parts = (
         [f'<polyline points="{steps}" fill="none" stroke-width="1.5" style="stroke:var(--ours-0)"/>'] if steps else []
@@ -275,6 +277,12 @@ def _marks(points: Sequence[_Point], verdict: Verdict, up: Values, frame: Frame)
                 f'style="stroke:currentColor"><title>recommended</title></circle>'
             )
     return parts
+
+
+def _in_mixes(option: Option, points: Sequence[_Point]) -> bool:
+    """Tell whether mixes translate by this option what they do not embed anew."""
+    mixed = {point.scored.option.method for point in points if point.scored.option.kind == MIX}
+    return option.kind == TRANSLATE and option.k is None and option.method in mixed
 
 
 def _colours(points: Sequence[_Point]) -> dict[str, str]:
@@ -340,7 +348,7 @@ def _table(report: UpgradeReport, pool: Pool, terms: Terms) -> str:
     columns = "".join(f'<th scope="col">{escape(head)}</th>' for head in heads)
     return (
         f"<section><h2>{heading}</h2>\n{paragraphs(text)}\n"
-        f'<div class="scroll whole" role="region" tabindex="0" aria-label="{heading}"><table class="full">'
+        f'<div class="scroll whole options" role="region" tabindex="0" aria-label="{heading}"><table class="full">'
         f"<caption>{escape(metric_of(report.metric).name)}</caption>"
         f"<thead><tr>{columns}</tr></thead><tbody>{''.join(rows)}</tbody></table></div></section>"
     )

@@ -261,13 +261,13 @@ def _scored(name: str, searches: Searches, fit: _Fits, pairs: np.ndarray, method
 
 
 def _reason(scored: _Scored, alignment: Any) -> str:
-    """Say why a translation is recommended: how held-out pairs chose it, or what judged queries prefer it to."""
+    """Say why a translation is recommended: how cross-validation chose it, or what judged queries prefer it to."""
     names, values = scored.translations
     if scored.chosen == names[0]:
         return str(getattr(alignment.choice_, "why", ""))
     ahead = values[:, names.index(scored.chosen)] - values[:, 0]
     mean = float(np.average(ahead, weights=scored.searches.weights))
-    return f"{mean:+.3f} to what held-out pairs chose ({names[0].form}), by judged queries"
+    return f"{mean:+.3f} to what cross-validation chose ({names[0].form}), by judged queries"
 
 
 def _stay(searches: Searches) -> np.ndarray:

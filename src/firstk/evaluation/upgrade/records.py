@@ -139,6 +139,10 @@ class Pool:
         wanted = (one for one in self.options if one.option.kind == kind and share in (None, one.option.share))
         return next(wanted, None)
 
+    def scored(self, option: Option) -> ScoredOption | None:
+        """Return exactly this option with its score; None where it was not scored."""
+        return next((one for one in self.options if one.option == option), None)
+
     @property
     def translation(self) -> ScoredOption:
         """The recommended translation: the one that others are compared with."""

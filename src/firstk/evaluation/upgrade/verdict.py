@@ -3,8 +3,9 @@
 The translation in question is the one that the report recommends, of all methods and forms (`choosing`). It is
 recommended over staying if the interval of its gain lies above zero: staying costs nothing, so what cannot be told from
 it is not worth the move. Re-embedding is recommended where a budget is given that pays for it and
-its gain over the best that costs nothing is clear; otherwise its gain and price are told. Without judgements nothing is
-known of relevance, and nothing is recommended that only relevance could decide.
+its gain over the best that costs nothing is clear; otherwise its gain and price are told, and where it clearly gains
+over staying, the first line says so. Without judgements nothing is known of relevance, and nothing is recommended that
+only relevance could decide.
 """
 
 from __future__ import annotations
@@ -109,7 +110,8 @@ def verdict_of(report: UpgradeReport, terms: Terms | None = None) -> Verdict:
         *free.lines,
         *_about_other_translations(report),
         *_about_re_embedding(report, terms, free),
-        *_about_pairs(report, free),
+        *_about_mixes(report),
+        *_about_pairs(report, terms),
     )
     return Verdict(free.action, free.option, (*lines, *_about_rolling_back(free)))
 
@@ -135,20 +137,43 @@ def _free(report: UpgradeReport, terms: Terms) -> Verdict:
     gain = report.cross_fitted_gain or translated.gain
     figures = f"translating has {translated.score.value:.3f}, staying {stay.score.value:.3f}"
     if pool.queries < FEWEST_QUERIES:
-        line = f"Stay with the old model: {pool.queries} judged queries are too few to tell ({figures})."
+        line = _staying(report, terms, f"{pool.queries} judged queries are too few to tell ({figures})")
         return Verdict(STAY, stay.option, (line,))
     honest = _cross_fitted_note(report, translated.gain)
     if gain.low > 0:
         line = f"{name}: it gains {_size(gain)} of {report.metric} over staying ({figures})."
         return Verdict(TRANSLATE, translated.option, (line, *honest))
     if gain.high < 0:
-        line = f"Stay with the old model: translating loses {_size(gain)} of {report.metric} ({figures})."
+        line = _staying(report, terms, f"translating loses {_size(gain)} of {report.metric} ({figures})")
         return Verdict(STAY, stay.option, (line, *honest))
-    line = (
-        f"Stay with the old model: {pool.queries:,} queries show no clear difference in {report.metric} ({figures}; "
-        f"{_signed(gain)}), and staying costs nothing."
+    why = (
+        f"{pool.queries:,} queries show no clear difference in {report.metric} between translating and staying "
+        f"({figures}; {_signed(gain)}), so translating is not worth the move"
     )
-    return Verdict(STAY, stay.option, (line, *honest))
+    return Verdict(STAY, stay.option, (_staying(report, terms, why), *honest))
+
+
+def _staying(report: UpgradeReport, terms: Terms, why: str) -> str:
+    """Return the first line where translating is not worth it: what re-embedding gains over staying belongs there."""
+    everything = clearly_better(report)
+    if everything is None or everything.gain is None:
+        return f"Stay with the old model: {why}."
+    gain = f"re-embedding all gains {_size(everything.gain)} over staying"
+    if terms.budget_rows is None:
+        return f"Stay or re-embed: {why}; {gain}."
+    if terms.embedded(everything.option, report.rows) > terms.budget_rows:
+        return f"Stay with the old model: {why}; {gain}, and is beyond the budget."
+    return f"Without re-embedding, stay with the old model: {why}."
+
+
+def clearly_better(report: UpgradeReport) -> ScoredOption | None:
+    """Return re-embedding of all rows where judged queries show that it gains over staying; None elsewhere."""
+    pool = report.pool(HELD_OUT)
+    everything = None if pool is None else pool.find(RE_EMBED)
+    if pool is None or everything is None or everything.gain is None:
+        return None
+    told = report.judged and pool.queries >= FEWEST_QUERIES
+    return everything if told and everything.gain.low > 0 else None
 
 
 def translating(report: UpgradeReport) -> str:
@@ -179,7 +204,7 @@ def _about_other_translations(report: UpgradeReport) -> tuple[str, ...]:
     why = "which is not clearly more" if report.judged else "but neighbors do not say what is relevant"
     return (
         f"Of the translations, {best.option.form} scores highest, {why} ({_signed(best.over_translating)}): "
-        f"{taken.option.form} was chosen on held-out pairs.",
+        f"{taken.option.form} was chosen by cross-validation.",
     )
 
 
@@ -280,6 +305,30 @@ def _about_re_embedding(report: UpgradeReport, terms: Terms, free: Verdict) -> t
     return tuple(lines)
 
 
+def _about_mixes(report: UpgradeReport) -> tuple[str, ...]:
+    """Say why a store of which a part is embedded anew scores less than one that is only translated."""
+    pool = report.pool(HELD_OUT)
+    if pool is None:
+        return ()
+    taken = pool.translation
+    less = [one for one in pool.options if one.option.kind == MIX and one.score.value < taken.score.value]
+    if not less:
+        return ()
+    *some, last = (f"{100 * one.option.share:.3g}" for one in less)
+    shares = f"{', '.join(some)} or {last} %" if some else f"{last} %"
+    base = pool.scored(Option(TRANSLATE, less[0].option.method))
+    why = "scores of new and of translated rows are comparable in one search only roughly"
+    if base is not None and base is not taken:
+        why = (
+            "one search needs all rows in one space, so the rest is translated into the new space, which alone has "
+            f"{base.score.value:.3f}"
+        )
+    return (
+        f"Re-embedding the best {shares} scores less than translating alone ({taken.option.form}, "
+        f"{taken.score.value:.3f}): {why}.",
+    )
+
+
 def _cost(report: UpgradeReport, terms: Terms, option: Option) -> str:
     price = terms.price(option, report.rows)
     rows = f"{terms.embedded(option, report.rows):,} rows"
@@ -296,16 +345,20 @@ def _price_of_point(report: UpgradeReport, terms: Terms, option: Option, gain: E
 # -- how sure, and how back ------------------------------------------------------------------------------------
 
 
-def _about_pairs(report: UpgradeReport, free: Verdict) -> tuple[str, ...]:
+def _about_pairs(report: UpgradeReport, terms: Terms) -> tuple[str, ...]:
     """Say whether more pairs would help the translation."""
     if len(report.learning) < 2:
         return ()
     before, last = report.learning[-2:]
     assert last.step is not None
     if last.step.low > 0:
+        wanted = min(2 * last.pairs, terms.rows or report.rows)
+        more = f"try {wanted:,}"
+        if wanted <= report.pairs:  # some were held out, to score the others
+            more = f"the one that is saved is fitted on all {report.pairs:,} pairs"
         text = (
-            f"More pairs help: from {before.pairs:,} to {last.pairs:,} the translation gained {_size(last.step)}; try "
-            f"{2 * last.pairs:,}."
+            f"More pairs help: from {before.pairs:,} to {last.pairs:,} the translation gained {_size(last.step)}; "
+            f"{more}."
         )
     elif last.step.high < _POINT:
         text = f"{last.pairs:,} pairs are enough: the last doubling gained {_signed(last.step)}."

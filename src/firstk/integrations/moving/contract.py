@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from firstk.data.files.contract import CodeRecord, is_bit_string
 from firstk.data.stamp import CodeStamp
 from firstk.integrations._codes import EncoderLike
 from firstk.integrations.stores.contract import StoredRows
@@ -41,6 +42,8 @@ class SourceFacts:
         By which the source compares them, where it knows.
     unit : bool
         Whether they are codes that were brought to unit norm.
+    held : CodeRecord or None
+        What a file says about how its codes are stored.
     """
 
     place: str
@@ -52,11 +55,27 @@ class SourceFacts:
     stamp: CodeStamp | None = None
     metric: str | None = None
     unit: bool = False
+    held: CodeRecord | None = None
 
     @property
     def coded(self) -> bool:
         """Whether an encoder made them."""
         return self.stamp is not None and not self.stamp.raw
+
+    @property
+    def bits(self) -> bool:
+        """Whether they are embedded bits of an encoder, which stand for coordinates of their own."""
+        return self.coded and self.held is not None and is_bit_string(self.held.precision)
+
+    @property
+    def precision(self) -> str:
+        """Name of the precision in which the source keeps them."""
+        return "float32" if self.held is None else self.held.precision.name
+
+    @property
+    def bytes_per_vector(self) -> int:
+        """Bytes of a vector or code in the source; of vectors as float32."""
+        return 4 * self.width if self.held is None else self.held.precision.bytes_per_vector(self.width)
 
 
 @dataclass(frozen=True)
@@ -150,6 +169,10 @@ class Moved:
         Numbers of a vector in the source, and coordinates of the longest code in the target.
     bytes_per_vector : int
         Of the longest code.
+    source_bytes_per_vector : int
+        Of a vector or code in the source; of vectors as float32.
+    decoded_from : str or None
+        The precision of codes that were decoded on the way; None where none were.
     checksum : str
         Of ids and payloads, the same on both sides; empty from file to file, where columns are copied as they are.
     verified : bool
@@ -170,6 +193,8 @@ class Moved:
     width: int
     k: int
     bytes_per_vector: int
+    source_bytes_per_vector: int
+    decoded_from: str | None
     checksum: str
     verified: bool
     compared: tuple[str, ...]

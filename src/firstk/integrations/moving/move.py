@@ -26,7 +26,7 @@ from firstk.estimator.transform_files import transform_files
 from firstk.exceptions import InvalidInputError
 from firstk.integrations.moving.checksum import Checksum
 from firstk.integrations.moving.contract import Moved, Plan, Progress, Recode, Source, SourceFacts, Target
-from firstk.integrations.moving.recoding import for_file
+from firstk.integrations.moving.recoding import for_file, stays_stored
 from firstk.integrations.moving.sources import FileSource, open_source
 from firstk.integrations.moving.targets import FileTarget, StoreTarget
 from firstk.integrations.stores import connect, engine_class, is_address
@@ -106,6 +106,7 @@ def move(
         # Columns of files have types that payloads do not, such as dates.
         if isinstance(opened, FileSource) and _is_file(target) and not opened.facts.coded:
             return _move_files(opened, source, target, recode, columns, resume, force, verify, progress, start)
+        opened = _as_needed(opened, target, recode)
         with closing(_target(target, opened, recode)) as into:
             into.begin(opened, resume=resume, force=force)
             sent = Checksum(into.k, unit=into.unit)
@@ -128,6 +129,8 @@ def move(
                 width=opened.facts.width,
                 k=into.k,
                 bytes_per_vector=into.bytes_per_vector,
+                source_bytes_per_vector=opened.facts.bytes_per_vector,
+                decoded_from=_decoded_from(opened.facts, target, recode),
                 checksum=sent.text,
                 verified=verify,
                 compared=("rows", "ids", "payloads", "codes") if verify else (),
@@ -155,6 +158,7 @@ def plan(
     recode = recode or Recode()
     batch = check_count(batch, "batch", _OWNER)
     with closing(open_source(source, vectors=vectors, ids=ids, columns=columns, nan=nan)) as opened:
+        opened = _as_needed(opened, target, recode)
         start = time.perf_counter()
         size = min(batch, _SAMPLE)
         sample = [rows for rows in islice(opened.read(size), -(-_SAMPLE // size)) if len(rows.ids)]
@@ -172,7 +176,7 @@ def plan(
                 rows=facts.rows,
                 width=facts.width,
                 k=into.k,
-                source_bytes=facts.rows * facts.width * 4,
+                source_bytes=facts.rows * facts.bytes_per_vector,
                 target_bytes=facts.rows * into.bytes_per_vector,
                 sampled=rows,
                 reading=reading / rows * facts.rows,
@@ -219,6 +223,19 @@ def _is_file(target: object) -> bool:
     return isinstance(target, (str, Path)) and not is_address(str(target))
 
 
+def _as_needed(source: Source, target: object, recode: Recode) -> Source:
+    """Return a source that yields stored bytes, where these go from file to file."""
+    if isinstance(source, FileSource) and _is_file(target) and stays_stored(source.facts, recode):
+        return source.as_stored()
+    return source
+
+
+def _decoded_from(facts: SourceFacts, target: object, recode: Recode) -> str | None:
+    """Return the precision of codes that do not stay as they are stored."""
+    kept = facts.held is None or not must_be_restored(facts.held.precision)
+    return None if kept or (_is_file(target) and stays_stored(facts, recode)) else facts.precision
+
+
 def _target(target: str | Path | Engine, source: Source, recode: Recode) -> StoreTarget | FileTarget:
     if _is_file(target):
         return FileTarget(target, source.facts, recode)  # type: ignore[arg-type]
@@ -238,11 +255,14 @@ def _settings(address: str, recode: Recode) -> dict[str, Any]:
     if recode.precision is None:
         return {}
     kind = engine_class(address)
-    if "precision" not in inspect.signature(kind).parameters:
+    if recode.precision not in kind.precisions:
+        *some, last = kind.precisions
+        taken = f"{', '.join(some)} or {last}" if some else f"{last} only"
         raise InvalidInputError(
-            f"{kind.__name__} has one precision for its codes, float32. Leave out 'precision' (--precision)."
+            f"'precision' (--precision) is {recode.precision!r}, and {kind.__name__} indexes codes as {taken}. Leave "
+            "it out for float32, or move to a file, which can hold codes in any precision."
         )
-    return {"precision": recode.precision}
+    return {"precision": recode.precision} if len(kind.precisions) > 1 else {}
 
 
 def _check_apart(source: object, target: object) -> None:
@@ -344,6 +364,8 @@ def _move_files(
         width=outcome.width,
         k=outcome.k,
         bytes_per_vector=outcome.bytes_per_vector,
+        source_bytes_per_vector=source.facts.bytes_per_vector,
+        decoded_from=_decoded_from(source.facts, target, recode),
         checksum="",
         verified=verify,
         compared=("rows", "codes") if verify else (),

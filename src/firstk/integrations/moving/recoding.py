@@ -1,7 +1,9 @@
 """How vectors and codes of a source become codes of a target.
 
-There are three cases. Vectors are encoded by an encoder, or kept and perhaps cut. Codes that an encoder made are kept,
-or cut by the encoder that made them, which alone knows the stamp of shorter ones. Codes are never encoded again.
+There are four cases. Vectors are encoded by an encoder, or kept and perhaps cut. Codes that an encoder made are kept,
+byte for byte from file to file, or cut by the encoder that made them, which alone knows the stamp of shorter ones.
+Codes are never encoded again. Embedded bits stay in files, where their bytes can be cut: what they decode to need not
+be the encoder's own coordinates (`firstk.encoder.quantizer` adds a mean to some), and a store is searched with those.
 """
 
 from __future__ import annotations
@@ -13,11 +15,12 @@ import numpy as np
 
 from firstk._base.checks import bad_parameter, check_choice, check_prefix
 from firstk._base.rows import unit_rows
+from firstk.data.files.contract import CodeRecord, code_layout
 from firstk.data.precision import resolve_precision
 from firstk.data.stamp import CodeStamp
 from firstk.encoder.comparison import search_metric
 from firstk.encoder.fitted import FittedEncoder
-from firstk.estimator.encoding import Encoding, Wish, encoding_of
+from firstk.estimator.encoding import Encoding, Wish, cut_bits, encoding_of
 from firstk.exceptions import InvalidInputError
 from firstk.integrations._codes import METRICS, Codes, fitted
 from firstk.integrations.moving.contract import Recode, SourceFacts
@@ -35,6 +38,13 @@ def for_store(facts: SourceFacts, recode: Recode) -> tuple[Layout, Cut]:
         raise InvalidInputError(
             f"Embedded bits ({recode.bytes_per_vector} bytes a vector) are kept in files, and stores keep coordinates. "
             "Give k (-k) in place of the bytes, or move to a file."
+        )
+    if facts.bits:
+        raise InvalidInputError(
+            f"{facts.place} holds embedded bits of {facts.bytes_per_vector} bytes a row. A store would hold them "
+            f"decoded, {4 * facts.width} bytes a row, in coordinates that need not be those of the encoder's queries. "
+            "Move the vectors that they were made of, with an encoder and k (--model and -k); or move the bits to a "
+            "file."
         )
     metric = _metric(facts, recode)
     if recode.encoder is not None and not facts.coded:
@@ -83,16 +93,53 @@ def for_file(facts: SourceFacts, recode: Recode) -> Encoding:
         encoder = None if recode.encoder is None else _checked(facts, recode)
         wish = Wish(recode.k, None, recode.precision, recode.bytes_per_vector, metric)
         return encoding_of(encoder, _Table(facts.place.strip("'"), facts.width, facts.vectors), wish)
+    if facts.bits:
+        return _kept_bits(facts, recode, metric)
     if recode.bytes_per_vector is not None:
         raise InvalidInputError(
             f"{facts.place} holds codes already, and bits are made of vectors. Leave out the bytes "
             "(--bytes-per-vector), or move the vectors."
         )
     k = check_prefix(recode.k, facts.width, _OWNER)
+    if stays_stored(facts, recode):
+        assert facts.held is not None
+        return _kept(facts.held, _stamp(facts, recode, k), metric or facts.held.metric)
     precision = resolve_precision(recode.precision or "float32", _OWNER)
     return Encoding(
         lambda X: _prefix(X, k, facts.unit), _stamp(facts, recode, k), k, "document", precision, metric=metric
     )
+
+
+def stays_stored(facts: SourceFacts, recode: Recode) -> bool:
+    """Tell whether codes of a file go to another file byte for byte (embedded bits: cut at a byte)."""
+    if not facts.coded or facts.held is None:
+        return False
+    same = recode.precision in (None, facts.precision) and recode.k in (None, facts.width)
+    return facts.bits or (same and recode.bytes_per_vector is None)
+
+
+def _kept(held: CodeRecord, stamp: CodeStamp, metric: str | None) -> Encoding:
+    """Return the encoding that leaves stored codes as they are."""
+    dtype = code_layout("", held.precision, held.k, (), None).dtype
+    return Encoding(
+        lambda X: X,
+        stamp,
+        held.k,
+        held.side,
+        held.precision,
+        metric=metric,
+        to_bytes=lambda X: np.ascontiguousarray(X, dtype=dtype),
+    )
+
+
+def _kept_bits(facts: SourceFacts, recode: Recode, metric: str | None) -> Encoding:
+    """Return the encoding that leaves embedded bits as they are, or cuts them."""
+    assert facts.held is not None
+    if recode.encoder is not None:
+        quantizer = fitted(recode.encoder, _OWNER).quantizer(None, facts.held.metric or "cosine")
+        quantizer.check_codes(facts.held.stamp, facts.place)
+    wish = Wish(recode.k, None, recode.precision, recode.bytes_per_vector or facts.bytes_per_vector, metric)
+    return cut_bits(facts.held, wish)
 
 
 def _prefix(X: np.ndarray, k: int, unit: bool) -> np.ndarray:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from firstk.data.bits.embedded import Embedded
 from firstk.data.files import VectorTable, open_vectors
 from firstk.data.files.choosing import missing_column
 from firstk.data.files.contract import CodeRecord
@@ -153,7 +156,14 @@ class FileSource:
             self._id or ID_COLUMN,
             stamp,
             metric,
+            held=_as_cut(record, table),
         )
+
+    def as_stored(self) -> FileSource:
+        """Return a source that yields the bytes of codes, not what they stand for."""
+        part = copy.copy(self)
+        part.table = self.table.as_stored()
+        return part
 
     def _kind_of_ids(self) -> str:
         """Check that ids are unique, by 64 bits of a hash each, and return their kind."""
@@ -191,6 +201,13 @@ class FileSource:
 
     def close(self) -> None:
         """Nothing stays open."""
+
+
+def _as_cut(record: CodeRecord | None, table: VectorTable) -> CodeRecord | None:
+    """Return the record of codes as long as they are: embedded bits may have been cut since they were written."""
+    if record is None or not isinstance(record.precision, Embedded):
+        return record
+    return replace(record, precision=record.precision.at(table.facts.width))
 
 
 def _hash(key: Id) -> int:

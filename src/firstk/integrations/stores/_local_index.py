@@ -52,6 +52,7 @@ class LocalIndex(ABC):
     _state: dict[str, Any] = field(default_factory=dict, repr=False)
 
     metrics: ClassVar[tuple[str, ...]] = ("cosine", "inner_product", "l2")
+    precisions: ClassVar[tuple[str, ...]] = ("float32",)
     reserved: ClassVar[frozenset[str]] = frozenset()
     orders_text: ClassVar[bool] = True
     name: ClassVar[str]

@@ -66,6 +66,7 @@ class Chroma:
 
     name: ClassVar[str] = "chroma"
     metrics: ClassVar[tuple[str, ...]] = ("cosine", "inner_product", "l2")
+    precisions: ClassVar[tuple[str, ...]] = ("float32",)
     reserved: ClassVar[frozenset[str]] = frozenset((_MARK, "chroma:document"))
     orders_text: ClassVar[bool] = False
 

@@ -175,6 +175,8 @@ class Engine(Protocol):
     name: ClassVar[str]
     # Which metrics it can compare by, which a layout must be one of.
     metrics: ClassVar[tuple[str, ...]]
+    # In which precisions it can index short codes; where there are several, its `precision` says which.
+    precisions: ClassVar[tuple[str, ...]]
     # Names that a payload cannot have here.
     reserved: ClassVar[frozenset[str]]
     # Whether a filter can ask for text that comes before or after another.

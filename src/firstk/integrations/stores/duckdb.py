@@ -66,6 +66,7 @@ class DuckDB:
 
     name: ClassVar[str] = "duckdb"
     metrics: ClassVar[tuple[str, ...]] = ("cosine", "inner_product", "l2")
+    precisions: ClassVar[tuple[str, ...]] = ("float32",)
     reserved: ClassVar[frozenset[str]] = frozenset()
     orders_text: ClassVar[bool] = True
 

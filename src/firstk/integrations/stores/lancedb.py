@@ -60,6 +60,7 @@ class LanceDB:
 
     name: ClassVar[str] = "lancedb"
     metrics: ClassVar[tuple[str, ...]] = ("cosine", "inner_product", "l2")
+    precisions: ClassVar[tuple[str, ...]] = ("float32",)
     reserved: ClassVar[frozenset[str]] = frozenset((*_OWN, *_ADDED))
     orders_text: ClassVar[bool] = True
 

@@ -60,6 +60,7 @@ class Milvus:
 
     name: ClassVar[str] = "milvus"
     metrics: ClassVar[tuple[str, ...]] = ("cosine", "inner_product", "l2")
+    precisions: ClassVar[tuple[str, ...]] = ("float32",)
     reserved: ClassVar[frozenset[str]] = frozenset((*_OWN, "$meta"))
     orders_text: ClassVar[bool] = True
 

@@ -192,13 +192,14 @@ class Pgvector:
 
     name: ClassVar[str] = "pgvector"
     metrics: ClassVar[tuple[str, ...]] = ("cosine", "inner_product", "l2")
+    precisions: ClassVar[tuple[str, ...]] = tuple(_INDEXED)
     reserved: ClassVar[frozenset[str]] = frozenset()
     orders_text: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require("psycopg", EXTRA, _PURPOSE)
         require("pgvector", EXTRA, _PURPOSE)
-        check_choice(self.precision, tuple(_INDEXED), "precision", "Pgvector")
+        check_choice(self.precision, self.precisions, "precision", "Pgvector")
         if not getattr(self.connection, "autocommit", False):
             raise InvalidInputError(
                 "Pgvector takes a psycopg.Connection with autocommit=True: each batch is a transaction of its own, so "

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from qdrant_client.models import Filter, SearchParams
 
 _PURPOSE = "A collection of Qdrant"
-_PRECISIONS = ("float32", "float16")
 # From which the UUID of a name is computed, the same everywhere.
 _NAMESPACE = uuid.NAMESPACE_OID
 _DISTANCES = {"cosine": "Cosine", "inner_product": "Dot", "l2": "Euclid"}
@@ -76,12 +75,13 @@ class Qdrant:
 
     name: ClassVar[str] = "qdrant"
     metrics: ClassVar[tuple[str, ...]] = ("cosine", "inner_product", "l2")
+    precisions: ClassVar[tuple[str, ...]] = ("float32", "float16")
     reserved: ClassVar[frozenset[str]] = frozenset((_NAME,))
     orders_text: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         require("qdrant_client", EXTRA, _PURPOSE)
-        check_choice(self.precision, _PRECISIONS, "precision", "Qdrant")
+        check_choice(self.precision, self.precisions, "precision", "Qdrant")
 
     @classmethod
     def connect(cls, address: str, collection: str = "documents", **settings: Any) -> Qdrant:

@@ -73,12 +73,13 @@ class SqliteVec:
 
     name: ClassVar[str] = "sqlite_vec"
     metrics: ClassVar[tuple[str, ...]] = ("cosine", "l2")
+    precisions: ClassVar[tuple[str, ...]] = ("float32", "binary")
     reserved: ClassVar[frozenset[str]] = frozenset()
     orders_text: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require("sqlite_vec", EXTRA, _PURPOSE)
-        check_choice(self.precision, ("float32", "binary"), "precision", "SqliteVec")
+        check_choice(self.precision, self.precisions, "precision", "SqliteVec")
 
     @classmethod
     def connect(cls, address: str, table: str = "documents", **settings: Any) -> SqliteVec:

@@ -35,10 +35,11 @@ class USearch(LocalIndex):
 
     name: ClassVar[str] = "usearch"
     ending: ClassVar[str] = ".usearch"
+    precisions: ClassVar[tuple[str, ...]] = tuple(_TYPES)
 
     def __post_init__(self) -> None:
         require("usearch", EXTRA, _PURPOSE)
-        check_choice(self.precision, tuple(_TYPES), "precision", "USearch")
+        check_choice(self.precision, self.precisions, "precision", "USearch")
 
     def _new(self, layout: Layout) -> Any:
         from usearch.index import Index
