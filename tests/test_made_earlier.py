@@ -313,7 +313,7 @@ def test_a_diagnosis_is_read():
     then = as_now(json.loads(text.replace('"neighbour"', '"neighbor"'))) | {"command": "", "rows_in_file": 0}
     # The ranking was called suitability, had standard errors alone, and did not say how to ask for an objective.
     ranking = then.pop("suitability") | {"trials": [], "choice": None, "left_out": {}, "task": ""}
-    ranking |= {"folds": 0, "known": 0, "everything": []}  # nor which queries it was on
+    ranking |= {"folds": 0, "known": 0, "known_share": 0.0, "everything": []}  # nor which queries it was on
     ranking["margins"] = [margin | {"low": None, "high": None} for margin in ranking["margins"]]
     then["ranking"], then["vectors"]["dead_columns"] = ranking, []
     now = json.loads(Diagnosis.from_json(text).to_json())

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from firstk._base import range_file
+from firstk._base.input_file import check_there
 from firstk._base.range_file import RangeFile, Ranges, with_retries
-from firstk._base.remote import RemotePath, is_remote, place_of, shown
+from firstk._base.remote import RemotePath, is_remote, place_of, scrubbed, shown, shown_place
+from firstk.exceptions import InvalidInputError
 
 
 @pytest.fixture
@@ -108,3 +110,25 @@ def test_names_of_remote_paths():
     assert (path.name, path.suffix, str(path.parent)) == ("rows.csv.gz", ".gz", "s3://bucket/folder")
     assert str(path.with_name("a") / "b") == "s3://bucket/folder/a/b"
     assert shown("https://u:p@host:1/a.npy?sig=x") == "https://host:1/a.npy"
+
+
+@pytest.mark.parametrize(
+    "address", ["https://u:p@ss@host:1/a.npy?sig=hidden", "https://u:pass@host:1/a.npy?sig=hidden"]
+)
+def test_no_secret_is_shown(address):
+    place = place_of(address)
+    for text in (str(place), repr(place), shown_place(address), scrubbed(f"no {address}", place), f"{[place]}"):
+        assert "ss@" not in text
+        assert "hidden" not in text
+        assert "host:1/a.npy" in text
+    assert shown_place("a@b?c.npy") == "a@b?c.npy"
+
+
+def test_a_pattern_that_cannot_be_listed_raises_a_clear_error(monkeypatch):
+    def fails(path):
+        raise OSError(5, "Listing it failed: 403")
+
+    monkeypatch.setattr(RemotePath, "exists", lambda path: False)
+    monkeypatch.setattr(RemotePath, "matches", fails)
+    with pytest.raises(InvalidInputError, match=r"Cannot read 'memory://bucket/.*403"):
+        check_there("memory://bucket/*.npy")

@@ -12,7 +12,7 @@ from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW, Choice, Operat
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.packed import Packed
 from firstk.evaluation.precision_cost import RESAMPLES
-from firstk.evaluation.recommending import KEEP, Limits, evidence, recommend
+from firstk.evaluation.recommending import KEEP, Evidence, Limits, _Rule, evidence, recommend
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.bootstrap import MeanScore, resampled_scores
 from firstk.metrics.curve import EvaluationData
@@ -373,3 +373,14 @@ def test_the_safe_choice_is_what_its_bytes_alone_would_recommend():
     sure = recommend(table, Limits(keep=0.9))
     assert sure.safe is None or sure.chosen.low >= 0.9
     assert [remark for _, remark in sure.to_store()] == [""]
+
+
+@pytest.mark.parametrize("other", [1.0, 1.0 - 1e-12, 1.0 + 1e-12])
+def test_last_digits_do_not_choose_among_equal_points(other):
+    points = [OperatingPoint(32, "int8", 32, 0.9 * other), OperatingPoint(16, "float16", 32, 0.9)]
+    raw = OperatingPoint(64, "float32", 256, 1.0, code=RAW)
+    for keep in (None, 0.8):
+        found = _Rule(Evidence((*points, raw), np.array([0.9 * other, 0.9, 1.0]), np.empty((0, 3))), Limits(keep=keep))
+        own = np.array([True, True, False])
+        assert found.choose(own) == 1  # the shorter
+        assert found.best(own).point == points[0]  # the first

@@ -40,10 +40,15 @@ def pairs():
     return PrefixEncoder(objective="similarity").fit_pairs(queries, documents), queries, documents
 
 
-def assert_same_neighbors(found, wanted, scale=1.0):
-    """Place by place scores agree to float32; so ids that differ are tied, and digits have few ties."""
+def assert_same_neighbors(found, wanted, scale=1.0, step=0.0):
+    """Place by place scores agree to float32; so ids that differ are tied, and digits have few ties.
+
+    `step` is that of codes which the index rounds: those between two steps go either way, and there are few of them.
+    """
     (scores, ids), (wanted_scores, wanted_ids) = found, wanted
-    assert np.abs(scores - wanted_scores).max() <= 1e-5 * scale
+    apart = np.abs(scores - wanted_scores) / scale
+    assert apart.max() <= max(step, 1e-5)
+    assert (apart > 1e-5).mean() < 0.01
     assert (ids != wanted_ids).mean() < 0.02
 
 
@@ -69,7 +74,7 @@ def test_neighbors_are_those_of_encoding_first(name, description, digits, encode
         index = encoder.to_faiss(k, description, documents=X, metric=metric)
         wanted = encoded_first(encoder, k, description, metric, X, Q)
         scale = np.abs(wanted[0]).max() + 1
-        assert_same_neighbors(index.search(Q, 10), wanted, scale)
+        assert_same_neighbors(index.search(Q, 10), wanted, scale, 1 / 255 if "SQ8" in description else 0.0)
         # One file, read by faiss alone.
         again = faiss.read_index(str(exports.save(index, tmp_path / "index.faiss")))
         assert again.ntotal == len(X)

@@ -158,6 +158,15 @@ def test_parts_of_their_own_start_at_one_shared_head_and_are_trained():
     assert not list(FullPrefixCrossEntropy(n_classes=3, own_heads=0).parameters())
 
 
+def test_losses_of_prefixes_with_parts_of_their_own_come_in_any_width_and_precision():
+    loss = FullPrefixCrossEntropy(n_classes=3)
+    one = loss.per_prefix(Z[:, :1], HEAD[:, :1], LABELS)  # the longest prefix, which has no part of its own
+    torch.testing.assert_close(one, FullPrefixCrossEntropy().per_prefix(Z[:, :1], HEAD[:, :1], LABELS))
+    wanted = loss.per_prefix(Z.float(), HEAD.float(), LABELS)
+    for z, head in ((Z.double(), HEAD.float()), (Z.float(), HEAD.double()), (Z.double(), HEAD.double())):
+        torch.testing.assert_close(loss.per_prefix(z, head, LABELS).float(), wanted)
+
+
 def test_class_weight_moves_with_the_module():
     module = FullPrefixCrossEntropy(class_weight=torch.ones(3))
     assert module.double().class_weight.dtype == torch.float64

@@ -9,11 +9,13 @@ from __future__ import annotations
 import glob
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from firstk._base.remote import RemotePath, is_remote, place_of
+from firstk._base.remote import RemotePath, is_remote, place_of, shown_place
 from firstk.exceptions import InvalidInputError
 
 _KINDS = (
@@ -47,7 +49,7 @@ class Stamp:
         except (OSError, ValueError) as error:  # ValueError: a NUL in the name
             why = getattr(error, "strerror", None) or error
             raise InvalidInputError(
-                f"Cannot read '{_shown(path)}': {why}. Check the name, the folder and your rights."
+                f"Cannot read '{shown_place(path)}': {why}. Check the name, the folder and your rights."
             ) from None
         return cls.from_facts(path, facts)
 
@@ -86,7 +88,9 @@ class Stamp:
         except OSError as error:
             if not is_remote(path):
                 raise _changed(path, "it was removed") from None
-            raise InvalidInputError(f"Cannot read '{_shown(path)}': {error.strerror or error}. Try again.") from None
+            raise InvalidInputError(
+                f"Cannot read '{shown_place(path)}': {error.strerror or error}. Try again."
+            ) from None
         moved = self.inode and (found.device, found.inode) != (self.device, self.inode)
         if found.size != self.size:
             raise _changed(path, f"it had {self.size:,} bytes and has {found.size:,}")
@@ -102,38 +106,38 @@ def check_regular(path: str | os.PathLike[str]) -> None:
 def check_there(path: str | os.PathLike[str]) -> None:
     """Raise InvalidInputError unless a path is that of a file or folder, or a pattern that some file matches."""
     if is_remote(path):
-        there = is_there(path) or bool(place_of(path).matches())
+        there = is_there(path) or _matches_some(place_of(path))
     else:
         place = Path(path).expanduser()
         there = place.exists() or any(Path(one).is_file() for one in glob.iglob(str(place), recursive=True))
     if not there:
-        raise InvalidInputError(f"There is no file '{_shown(path)}'. Check the name and the folder.")
+        raise InvalidInputError(f"There is no file '{shown_place(path)}'. Check the name and the folder.")
 
 
 def is_there(path: str | os.PathLike[str]) -> bool:
     """Tell whether a path is that of a file or folder, here or in object storage."""
-    try:
+    with _explained(path):
         return bool(place_of(path).exists())
+
+
+def _matches_some(place: RemotePath) -> bool:
+    with _explained(place):
+        return bool(place.matches())
+
+
+@contextmanager
+def _explained(path: object) -> Iterator[None]:
+    """Turn failures of a look at a place into InvalidInputError."""
+    try:
+        yield
     except OSError as error:
         raise InvalidInputError(
-            f"Cannot read '{_shown(path)}': {error.strerror or error}. Check the address."
+            f"Cannot read '{shown_place(path)}': {error.strerror or error}. Check the address."
         ) from None
-
-
-def _remote_is_there(place: RemotePath) -> bool:
-    try:
-        return is_there(place) or bool(place.matches())  # type: ignore[arg-type]
-    except OSError as error:
-        raise InvalidInputError(f"Cannot read '{place}': {error.strerror or error}. Check the address.") from None
-
-
-def _shown(path: object) -> str:
-    """Return a path for a message: an address without its credentials."""
-    return str(place_of(path)) if is_remote(path) else str(path)  # type: ignore[arg-type]
 
 
 def _changed(path: str | os.PathLike[str], how: str) -> InvalidInputError:
     return InvalidInputError(
-        f"'{_shown(path)}' was changed while it was read: {how}. Rows of two versions must not be mixed: start again, "
-        "and leave the file alone until the end."
+        f"'{shown_place(path)}' was changed while it was read: {how}. Rows of two versions must not be mixed: start "
+        "again, and leave the file alone until the end."
     )

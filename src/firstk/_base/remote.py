@@ -135,6 +135,9 @@ class RemotePath:
         """Return the address without a password and without a query, which may be a signature."""
         return shown(f"{self.scheme}://{self.key}")
 
+    def __repr__(self) -> str:
+        return f"RemotePath({str(self)!r})"
+
     @property
     def _path(self) -> PurePosixPath:
         return PurePosixPath(urlsplit(f"x://{self.key}").path if self.scheme.startswith("http") else self.key)
@@ -351,14 +354,20 @@ def shown(address: str) -> str:
     >>> shown("https://me:secret@host/rows.npy?X-Amz-Signature=abc")
     'https://host/rows.npy'
     """
-    plain = re.sub(r"(://)[^/@]*@(?=[^/])", r"\1", address) if "://" in address else address
+    # To the last @ of the host: a password may hold one that was not quoted.
+    plain = re.sub(r"(://)[^/?#]*@(?=[^/])", r"\1", address) if "://" in address else address
     return plain.partition("?")[0] if plain.lower().startswith("http") else plain
+
+
+def shown_place(path: object) -> str:
+    """Return a path for messages and records: an address without its credentials, anything else as it is."""
+    return str(place_of(path)) if is_remote(path) else str(path)  # type: ignore[arg-type]
 
 
 def scrubbed(text: str, place: RemotePath) -> str:
     """Return what a library says without credentials of the address or of the environment."""
     text = text.replace(f"{place.scheme}://{place.key}", str(place))
-    text = re.sub(r"(https?://)[^/@\s'\"]*@", r"\1", text)
+    text = re.sub(r"(https?://)[^/?#\s'\"]*@", r"\1", text)
     text = re.sub(r"\?[^\s'\"]*", "", text)
     for name in _SECRETS:
         if secret := os.environ.get(name):

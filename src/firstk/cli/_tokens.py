@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from firstk._base.remote import shown_place
 from firstk.cli import _text as text
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def curve_of_tokens(
     if json:
         record = {
             "model": str(model),
-            "vectors": documents,
+            "vectors": shown_place(documents),
             "metric": curve.metric,
             "judged": said,
             "smallest": text.smallest(curve),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from firstk._base.atomic_file import check_new
+from firstk._base.remote import shown_place
 from firstk.cli import _text as text
 from firstk.cli._options import (
     ByRowOption,
@@ -287,8 +288,8 @@ def _as_record(
 
     return {
         "model": str(model),
-        "vectors": source,
-        "store": None if found.given.store is None else str(found.given.store),
+        "vectors": shown_place(source),
+        "store": None if found.given.store is None else shown_place(found.given.store),
         "stored": n_rows(found.given.data.stored),
         "rows": rows,
         "objective": encoder.config.get("objective"),

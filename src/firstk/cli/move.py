@@ -78,8 +78,9 @@ def move(
     (PGPASSWORD, QDRANT_API_KEY, MILVUS_TOKEN, CHROMA_TOKEN) and never shown.
 
     Rows go in batches, in bounded memory. At the end the target is read back, and the number of rows and checksums of
-    ids, payloads and codes are compared. After Ctrl-C or a kill, the same command with --resume goes on: no row is
-    lost, and none is there twice. --dry-run tells first what it will take.
+    ids, payloads and codes are compared (from file to file, where columns are copied, rows and codes). After Ctrl-C or
+    a kill, the same command with --resume goes on: no row is lost, and none is there twice. --dry-run tells first what
+    it will take.
 
     Codes that firstk wrote are moved as they are; to cut them, give the --model that made them.
     """
@@ -152,7 +153,9 @@ def _moved(moved: Moved) -> list[str]:
         lines.append(f"{number_of(dropped, 'row')} with NaN, infinity or missing numbers {were(dropped)} left out.")
     if moved.left_out:
         lines.append(f"Columns that this format has no room for were left out: {', '.join(moved.left_out)}.")
-    lines.append(f"Read back and compared: rows, ids, payloads and codes are those of the source ({moved.checksum}).")
+    *some, last = moved.compared
+    checksum = f" ({moved.checksum})" if moved.checksum else ""
+    lines.append(f"Read back and compared: {', '.join(some)} and {last} are those of the source{checksum}.")
     return lines
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from firstk._base.remote import shown_place
 from firstk._base.rows import half_as_single
 from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.checking import TOLERANCE, CheckReport, NewRows, check_rows
@@ -65,8 +66,8 @@ def _read(
     found, rows = open_labeled(source, vectors=vectors, label=label, labels=labels, nan=nan), NewRows(encoder)
     if found.table.width != encoder.p:
         raise InvalidInputError(
-            f"The vectors of '{source}' have {found.table.width} numbers, and the encoder takes {encoder.p}. Give "
-            "vectors of the same model as at the fit, or name their column with --vectors."
+            f"The vectors of '{shown_place(source)}' have {found.table.width} numbers, and the encoder takes "
+            f"{encoder.p}. Give vectors of the same model as at the fit, or name their column with --vectors."
         )
     for X, y in found.batches(BATCH_ROWS):
         if len(X):

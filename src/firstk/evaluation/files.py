@@ -7,11 +7,11 @@ curve`` is its command.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
 from firstk._base.checks import check_prefix
+from firstk._base.remote import place_of, shown_place
 from firstk.data.files.beside import load_columns
 from firstk.data.files.choosing import missing_column
 from firstk.encoder.curve import PrefixCurve
@@ -455,8 +455,8 @@ def _opened(place: VectorSource, encoder: FittedEncoder) -> Stream:
 def _check_width(width: int, encoder: FittedEncoder, source: File) -> None:
     if width != encoder.p:
         raise InvalidInputError(
-            f"'{source}' has vectors of {width} numbers, and this model takes {encoder.p}. Give the file that goes "
-            "with it, or name the vector column with --vectors."
+            f"'{shown_place(source)}' has vectors of {width} numbers, and this model takes {encoder.p}. Give the file "
+            "that goes with it, or name the vector column with --vectors."
         )
 
 
@@ -476,8 +476,10 @@ def _at_most(rows: np.ndarray, most: int) -> np.ndarray:
 
 def _check_some(found: dict[str, np.ndarray], source: File | None, what: str = "rows") -> None:
     if not found:
-        raise InvalidInputError(f"There are no {what} to evaluate on in '{source}'. Give a file that holds some.")
+        raise InvalidInputError(
+            f"There are no {what} to evaluate on in '{shown_place(source)}'. Give a file that holds some."
+        )
 
 
 def _name(path: File | None) -> str:
-    return Path(str(path)).name or str(path)
+    return place_of(str(path)).name or str(path)

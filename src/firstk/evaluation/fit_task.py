@@ -7,10 +7,10 @@ because that is where its codes will be used.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
+from firstk._base.remote import place_of, shown_place
 from firstk.estimator.fit_files import MOST_HELD, StreamedFit, draw, draw_groups
 from firstk.evaluation.held_out import Provenance, provenance_of
 from firstk.evaluation.inputs import Stream, VectorSource, open_stream, read_held_out
@@ -128,7 +128,7 @@ def _share_of(held_out: str) -> float | None:
 def _of_rows(place: VectorSource, stream: Stream, held_out: str, share: float | None, seed: int) -> FitTask:
     own = None if share is not None else read_held_out(place, held_out)
     _check_width(own, stream, held_out, place)
-    drawn_from = held_out if share is None else f"{Path(place.source).name} (drawn at random, seed {seed})"
+    drawn_from = held_out if share is None else f"{place_of(place.source).name} (drawn at random, seed {seed})"
     return FitTask(stream, draw(stream.rows, share or 0.0, seed), own, None, drawn_from)
 
 
@@ -173,7 +173,7 @@ def _own_judgements(place: VectorSource, judged: JudgedPairs, held_out: str) -> 
     split = QuerySplit(both, np.flatnonzero(~shared), np.arange(n, len(both.pairs)))
     count = len(np.unique(queries[shared]))
     also = f" {count:,} queries of it are in the training judgements too, and were not learned from." if count else ""
-    return split, f"Judgements of {Path(held_out.rpartition(':')[0] or held_out).name} were held out.{also}"
+    return split, f"Judgements of {place_of(held_out.rpartition(':')[0] or held_out).name} were held out.{also}"
 
 
 def _check_width(own: Columns | None, stream: Stream, file: str, place: VectorSource) -> None:
@@ -182,7 +182,10 @@ def _check_width(own: Columns | None, stream: Stream, file: str, place: VectorSo
 
 
 def _other_width(file: str, found: int, place: VectorSource, width: int) -> InvalidInputError:
-    return InvalidInputError(f"'{file}' has vectors of {found} numbers, and '{place.source}' of {width}.")
+    return InvalidInputError(
+        f"'{shown_place(file)}' has vectors of {found} numbers, and '{shown_place(place.source)}' of {width}. Give "
+        "vectors of the same model, or name their column with --vectors."
+    )
 
 
 def stream_of_pairs(columns: Columns) -> Stream:

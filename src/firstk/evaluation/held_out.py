@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from firstk import __version__, metrics
+from firstk._base.remote import place_of
 from firstk.contracts import Objective
 from firstk.data.precision import PRECISIONS
 from firstk.encoder.curve import PrefixCurve, supported_lengths
@@ -25,7 +25,7 @@ from firstk.estimator.fit_files import StreamedFit
 from firstk.evaluation.baselines import BASELINES, baselines_of
 from firstk.evaluation.new_documents import population_of
 from firstk.evaluation.operating_points import PrecisionTable
-from firstk.evaluation.precision_cost import OWN_METRICS, default_bytes, default_lengths, ladder, precision_table
+from firstk.evaluation.precision_cost import OWN_METRICS, default_bytes, ladder, precision_table
 from firstk.evaluation.recommending import AS_GOOD, CHANCE_CODE, Limits, simpler_codes
 from firstk.evaluation.records import AxisStatistics, Comparison, HeldOutReport, ImageSamples, Packed
 from firstk.evaluation.search_notes import search_notes
@@ -93,7 +93,7 @@ def provenance_of(
     config, held = fit.encoder.encoder_.config, len(next(iter(fit.held.values())))
     what = "pairs" if place.pairs is not None else "rows"
     settings = _unusual_settings(fit.encoder.objective_)
-    facts: dict[str, str | int | float] = {"file": Path(place.source).name, "objective": objective_name(config)}
+    facts: dict[str, str | int | float] = {"file": place_of(place.source).name, "objective": objective_name(config)}
     facts |= {"settings": settings} if settings else {}
     facts |= {"labels": stream.label} if stream.label else {}
     facts |= {
@@ -255,8 +255,8 @@ def steps_of(fit: StreamedFit) -> int:
     encoder = fit.encoder.encoder_
     names = metrics_for(encoder, fit.data)
     curves = sum(1 + len(BASELINES) * (name not in OWN_METRICS) for name in names)
-    bits = len(default_bytes(encoder))
-    return curves + 1 + (1 + len(default_lengths(encoder))) * (len(PRECISIONS) - 1) + 2 * bits
+    # Every precision but embedded bits is one sweep, of the code and of the raw vectors; bits are scored size by size.
+    return curves + 1 + 2 * (len(PRECISIONS) - 1) + len(default_bytes(encoder))
 
 
 def prefix_grid(d: int) -> np.ndarray:

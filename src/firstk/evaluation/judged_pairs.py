@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 
 from firstk._base.checks import check_weights
 from firstk._base.input_file import is_there
+from firstk._base.remote import place_of
 from firstk._base.rows import distinct_rows, half_as_single
 from firstk.data.files import open_vectors
 from firstk.data.files.beside import load_columns
@@ -287,7 +287,7 @@ def _of_names(
         shared=place.queries is None,
         query_weight=_weights(place, queries),
         **_fields(place, queries, documents),
-        names=(Path(str(place.queries or place.source)).name, Path(str(place.source)).name),
+        names=(place_of(str(place.queries or place.source)).name, place_of(str(place.source)).name),
         store=place.source,
         itemsize=documents.table.dtype.itemsize,
         file_rows=(queries.rows, documents.rows),
@@ -379,4 +379,4 @@ def _of_vectors(place: VectorSource, source: File, names: Sequence[str], graded:
             f"The two sides of the pairs of '{source}' have {sides[0].shape[1]} and {sides[1].shape[1]} numbers."
         )
     kept_scores = None if scores is None else scores[kept]
-    return JudgedPairs.of_vectors(*sides, kept_scores, Path(str(source)).name, right.table.dtype.itemsize)
+    return JudgedPairs.of_vectors(*sides, kept_scores, place_of(str(source)).name, right.table.dtype.itemsize)

@@ -382,9 +382,9 @@ class _Rule:
 
     @cached_property
     def _order(self) -> np.ndarray:
-        """Positions from the cheapest on; of equally many bytes, the best first."""
-        points, shares = self.found.points, self.found.shares
-        return np.array(sorted(range(len(points)), key=lambda i: (points[i].bytes, -shares[i], points[i].k)))
+        """Positions from the cheapest on; of equally many bytes, the shortest first."""
+        points = self.found.points
+        return np.array(sorted(range(len(points)), key=lambda i: (points[i].bytes, points[i].k)))
 
     def _chosen(self, shares: np.ndarray, allowed: np.ndarray) -> np.ndarray:
         """Return the position that is chosen from each row of shares, shape (B, C); -1 where none is."""
@@ -433,7 +433,12 @@ class _Rule:
     def best(self, allowed: np.ndarray) -> Choice | None:
         """Return the best of some points."""
         places = np.flatnonzero(allowed)
-        return self.plain(int(places[self.found.shares[places].argmax()])) if len(places) else None
+        return self.plain(self._highest(places)) if len(places) else None
+
+    def _highest(self, places: np.ndarray) -> int:
+        """Return the first of the positions whose share is the highest, up to rounding."""
+        shares = self.found.shares[places]
+        return int(places[(shares >= shares.max() - ROUNDING).argmax()])
 
     def safe(self, allowed: np.ndarray, chosen: int) -> Choice | None:
         """Return the best in the fewest bytes whose whole interval keeps the share; None if that is the one chosen.
@@ -482,7 +487,7 @@ class _Rule:
         places = np.flatnonzero(own & (size <= size[other]))
         if not len(places):
             return True
-        rival = int(places[self.found.shares[places].argmax()])
+        rival = self._highest(places)
         ahead = self.found.shares[other] - self.found.shares[rival]
         return bool(ahead > DEVIATIONS * self._apart(other, rival) + ROUNDING)
 
@@ -500,7 +505,7 @@ class _Rule:
             and not self._behind_over_all(i, chosen)
             and shares[chosen] - shares[i] <= min(AS_GOOD, DEVIATIONS * self._apart(i, chosen)) + ROUNDING
         ]
-        return max(places, key=lambda i: shares[i]) if places else None
+        return self._highest(np.array(places)) if places else None
 
     def _apart(self, one: int, other: int) -> float:
         """Return the standard deviation of the difference of two shares, paired over the draws."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from firstk._base.remote import shown_place
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
 from firstk.evaluation.inputs import File, read_rows
@@ -61,7 +62,8 @@ def compare_token_files(
     for tokens, path in ((held, documents), (asked, queries)):
         if tokens.X.shape[1] != encoder.p:
             raise InvalidInputError(
-                f"'{path}' has token vectors of {tokens.X.shape[1]} numbers, and the encoder takes {encoder.p}."
+                f"'{shown_place(path)}' has token vectors of {tokens.X.shape[1]} numbers, and the encoder takes "
+                f"{encoder.p}. Use the encoder that was fitted on such tokens, or name their column with --vectors."
             )
     _, table, chosen = read_columns(None, relevance)
     columns = [np.asarray(table[name]) for name in chosen]

@@ -41,7 +41,7 @@ class TokenVectors:
     --------
     >>> tokens = TokenVectors([[1, 0], [0, 1], [1, 1]], [0, 2, 3])
     >>> len(tokens), tokens.document(1)
-    (2, array([[1, 1]]))
+    (2, array([[1., 1.]]))
     """
 
     X: np.ndarray

@@ -91,7 +91,8 @@ class PrefixModel:
             prompt_type=prompt_type,
             **options,
         )
-        vectors = np.asarray(found.detach().cpu() if hasattr(found, "detach") else found)
+        # In float32: numpy has no bfloat16.
+        vectors = np.asarray(found.detach().float().cpu() if hasattr(found, "detach") else found)
         if vectors.shape[1] != self.encoder.p:
             raise InvalidInputError(
                 f"{_OWNER} got vectors of {vectors.shape[1]} coordinates, and its encoder takes {self.encoder.p}. Fit "

@@ -146,8 +146,12 @@ class FullPrefixCrossEntropy(PrefixLoss):
             return losses
         self._check_classes(weight)
         K = self._kept(z.shape[1], len(weight))
-        heads = own_heads.adapted_heads(weight, bias, self.own_weight, self.own_offset, K)
-        losses[:K] = own_heads.own_head_losses(z.to(losses.dtype), *heads, labels, **self._options())
+        if K:
+            given = (z, weight, self.own_weight, self.own_offset)
+            z, weight, own_weight, own_offset = (part.to(losses.dtype) for part in given)
+            bias = None if bias is None else bias.to(losses.dtype)
+            heads = own_heads.adapted_heads(weight, bias, own_weight, own_offset, K)
+            losses[:K] = own_heads.own_head_losses(z, *heads, labels, **self._options())
         return losses
 
     def logits(self, z: Tensor, weight: Tensor, k: int, bias: Tensor | None = None) -> Tensor:

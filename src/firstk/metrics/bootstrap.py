@@ -136,11 +136,13 @@ class ExplainedShare:
 
     def _whole(self, counts: np.ndarray) -> np.ndarray:
         """Return what is to be explained in each draw, shape (B,)."""
-        if not self._known or self._known[0][0] is not counts:
-            whole = counts.T @ self.sizes
-            whole -= 0.0 if self.targets is None else np.sum((counts.T @ self.targets) ** 2, axis=1) / self.n
-            self._known[:] = [(counts, whole)]
-        return self._known[0][1]
+        for known, whole in tuple(self._known):  # a copy, as another thread may put other draws there
+            if known is counts:
+                return whole
+        whole = counts.T @ self.sizes
+        whole -= 0.0 if self.targets is None else np.sum((counts.T @ self.targets) ** 2, axis=1) / self.n
+        self._known[:] = [(counts, whole)]
+        return whole
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,8 @@ r"""Late interaction: documents and queries of one vector a token, compared by M
 grow by one coordinate at a time, so that all prefixes cost one sweep: blocks of documents and queries are small enough
 to stay in the cache while k runs.
 
-Rounding does not decide a ranking: documents whose scores are closer than sums in single precision can tell are
-compared again in double precision, and those that the precision of the codes cannot tell apart are ties, which go to
+Rounding does not decide a ranking: documents whose scores differ by less than sums in single precision resolve are
+compared again in double precision, and those whose difference is below the precision of the codes are ties, which go to
 the lowest row.
 """
 

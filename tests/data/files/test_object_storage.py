@@ -207,6 +207,16 @@ def test_a_move_to_object_storage_and_back(bucket, X, tmp_path):
     assert [path.name for path in remote.place_of(bucket).iterdir()] == ["moved.parquet", "rows.parquet"]
 
 
+def test_a_move_between_files_reads_the_whole_address(X, tmp_path):
+    from firstk.integrations.moving import Recode, move
+
+    source = "memory://user:word@place/rows.parquet"  # as a URL that works only with its signature
+    write_vectors(source, X, {"n": np.arange(300)})
+    moved = move(source, tmp_path / "out.parquet", Recode(PrefixEncoder(3).fit(X)))
+    assert (moved.rows, moved.k) == (300, 3)
+    assert "word" not in str(moved)
+
+
 def test_secrets_are_in_no_message_and_no_file(bucket, X, tmp_path):
     address = "https://me:s3cret@127.0.0.1:1/rows.npy?X-Amz-Signature=s3cret"
     run = firstk("transform", "raw", address, "-o", str(tmp_path / "out.npz"))

@@ -96,3 +96,17 @@ def test_lengths_are_shorter_than_the_vectors_where_they_can_be(width):
     assert list(ks) == sorted(set(ks))
     assert 1 <= ks[0] <= ks[-1] <= width
     assert width <= 2 or ks[-1] < width
+
+
+def test_copies_of_a_judged_query_are_held_out_together():
+    documents, queries = RNG.standard_normal((80, 6)), np.repeat(RNG.standard_normal((40, 6)), 2, axis=0)
+    relevance = np.column_stack([np.arange(80), np.arange(80), np.ones(80, dtype=int)])
+    for fold in judged_trials(EvaluationData(queries=queries, documents=documents, relevance=relevance)).folds:
+        assert not as_set(fold.pairs["left"]) & as_set(fold.data.queries)
+
+
+def test_judgements_without_a_relevant_document_make_folds():
+    documents, queries = RNG.standard_normal((80, 6)), RNG.standard_normal((80, 6))
+    relevance = np.column_stack([np.arange(80), np.arange(80), np.zeros(80, dtype=int)])
+    trials = judged_trials(EvaluationData(queries=queries, documents=documents, relevance=relevance))
+    assert (trials.known, trials.known_share) == (0, 0.0)

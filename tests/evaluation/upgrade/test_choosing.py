@@ -52,3 +52,9 @@ def test_a_cross_fitted_gain_has_no_optimism():
     error = np.std(honest) / np.sqrt(len(honest))
     assert abs(np.mean(honest)) < 4 * error
     assert np.mean(chosen) > 10 * error
+
+
+def test_last_digits_prefer_nothing():
+    values = np.random.default_rng(0).random((50, 1)) + np.array([0.0, 0.3, 0.3 + 1e-15, 0.3 - 1e-15])
+    assert {preferred(values[:, [0, *order]]) for order in [(1, 2, 3), (2, 3, 1), (3, 1, 2)]} == {1}
+    assert preferred(values[:, 1:]) == 0

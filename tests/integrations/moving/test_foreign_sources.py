@@ -164,6 +164,43 @@ def test_rows_without_ids_of_their_own_raise(address, X):
         open_source(place, ids="n")
 
 
+@pytest.mark.parametrize("second", [None, [3.0], [3.0, 4.0]])
+def test_lists_of_other_lengths_do_not_move_the_numbers_of_later_rows(second, address):
+    pa, lancedb = pytest.importorskip("pyarrow"), pytest.importorskip("lancedb")
+    place = address("lancedb")
+    path, _, table = place.removeprefix("lancedb:").partition("#")
+    lists = [[1.0, 2.0], second, [6.0], [7.0, 8.0, 9.0]]
+    rows = pa.table({"id": [0, 1, 2, 3], "v": pa.array(lists, pa.list_(pa.float32()))})
+    lancedb.connect(path).create_table(table, rows)
+    with pytest.raises(InvalidInputError, match="2 numbers like the first"):
+        list(open_source(place).read(10))
+
+
+def test_a_named_column_that_holds_no_vectors_raises(address, X):
+    pytest.importorskip("duckdb")
+    place = address("duckdb")
+    FILL["duckdb"](place, X[:5])
+    with pytest.raises(InvalidInputError, match=r"'title' of .* does not hold vectors.*'v'"):
+        open_source(place, vectors="title")
+    place = address("sqlite_vec")
+    FILL["sqlite_vec"](place, X[:5])
+    with pytest.raises(InvalidInputError, match="5 of them missing or no bytes"):
+        open_source(place, vectors="title")
+
+
+def test_ids_of_two_kinds_raise(address, X):
+    client = pytest.importorskip("qdrant_client")
+    place = address("qdrant")
+    with contextlib.closing(connect(place)) as engine:
+        size = client.models.VectorParams(size=24, distance=client.models.Distance.DOT)
+        engine.client.create_collection(engine.collection, vectors_config=size)
+        keys = [1, str(uuid.UUID(int=7))]
+        points = [client.models.PointStruct(id=key, vector=x.tolist()) for key, x in zip(keys, X[:2], strict=True)]
+        engine.client.upsert(engine.collection, points)
+    with contextlib.closing(open_source(place)) as source, pytest.raises(InvalidInputError, match="of one kind"):
+        list(source.read(10))
+
+
 def test_what_others_made_is_not_written_to(address, X, coder, rows_file):
     pytest.importorskip("duckdb")
     place = address("duckdb")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -192,10 +193,69 @@ def test_other_wrong_input_raises(address, coder, rows_file, tmp_path, X):
         (str(narrow), address("duckdb"), "5 numbers, and the encoder takes 24"),
         (address("duckdb"), address("sqlite_vec"), "is not there"),
         (rows_file, str(tmp_path / "out.npy"), "vectors only"),
-        (rows_file, rows_file, "the file that is read|there already"),
+        (rows_file, rows_file, "the same place"),
     ]:
         with pytest.raises(InvalidInputError, match=said):
             move(source, target, Recode(coder, k=4))
+
+
+def test_a_source_is_not_replaced_by_itself_under_another_name(address, coder, rows_file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    place = address("sqlite_vec")
+    move(rows_file, place, Recode(coder, k=4))
+    path, _, table = place.partition(":")[2].partition("#")
+    file = path.rpartition("/")[2]
+    move(place, "codes")  # a folder of parquet files
+    with closing(connect(place)) as engine:
+        for source, target in [
+            (place, f"sqlite:./{file}#{table}"),
+            (engine, engine),
+            ("codes", tmp_path / "x" / ".." / "codes"),
+            ("codes/part-000000.parquet", "codes"),
+            ("faiss:one", "faiss:./one#other"),
+            ("postgresql://me:secret@host/db#t", "postgresql://host/db#t"),
+        ]:
+            with pytest.raises(InvalidInputError, match="the same place"):
+                move(source, target, force=True)
+        assert engine.count() == open_vectors("codes").rows == 150
+
+
+def test_a_folder_of_others_is_not_deleted(address, coder, rows_file, tmp_path):
+    place, folder = address("sqlite_vec"), tmp_path / "thesis"
+    move(rows_file, place, Recode(coder, k=4))
+    folder.mkdir()
+    (folder / "chapter1.txt").write_text("It was")
+    plain = tmp_path / "notes"
+    plain.write_text("mine")
+    for target in (folder, plain):
+        with pytest.raises(InvalidInputError, match=r"firstk did not make it.*another name"):
+            move(place, target, force=True)
+    assert (folder / "chapter1.txt").read_text() == "It was"
+    assert plain.read_text() == "mine"
+    for _ in range(2):  # an own folder is replaced
+        assert move(place, tmp_path / "codes", force=True).written == 150
+
+
+def test_what_was_compared_is_told(address, coder, rows_file, tmp_path):
+    stored = move(rows_file, address("sqlite_vec"), Recode(coder, k=4))
+    assert stored.compared == ("rows", "ids", "payloads", "codes")
+    copied = move(rows_file, tmp_path / "codes.parquet", Recode(coder, k=4))
+    assert (copied.compared, copied.checksum) == (("rows", "codes"), "")
+    assert move(rows_file, tmp_path / "more.parquet", Recode(coder, k=4), verify=False).compared == ()
+
+
+def test_the_engine_of_a_caller_stays_open_and_an_own_one_is_closed(address, coder, rows_file, monkeypatch):
+    place = address("sqlite_vec")
+    with closing(connect(place)) as engine:
+        closed = []
+        monkeypatch.setattr(type(engine), "close", lambda self: closed.append(self))
+        with pytest.raises(InvalidInputError, match="is not there"):
+            move(engine, address("sqlite_vec"), Recode(coder, k=4))
+        assert engine not in closed
+        with pytest.raises(InvalidInputError, match="is not there"):
+            move(place, address("sqlite_vec"), Recode(coder, k=4))
+        assert closed
+        monkeypatch.undo()
 
 
 def test_a_move_is_described_by_plain_values(address, coder, rows_file):
@@ -204,6 +264,4 @@ def test_a_move_is_described_by_plain_values(address, coder, rows_file):
 
 
 def connect_closing(place):
-    import contextlib
-
-    return contextlib.closing(connect(place))
+    return closing(connect(place))

@@ -222,17 +222,22 @@ def _taught(edges: np.ndarray, n: int, others: int = 0, by: np.ndarray | None = 
 
     `edges` are pairs of a query and a document that is relevant to it, each once.
     """
-    count = np.bincount(edges[:, 1] if by is None else edges[by[edges[:, 0]], 1], minlength=edges[:, 1].max() + 1)
+    count = np.bincount(
+        edges[:, 1] if by is None else edges[by[edges[:, 0]], 1], minlength=edges[:, 1].max(initial=-1) + 1
+    )
     taught = np.zeros(n, dtype=bool)
     taught[edges[count[edges[:, 1]] > others, 0]] = True
     return taught
 
 
-def _groups(edges: np.ndarray, n: int) -> np.ndarray:
-    """Return the group of each of n queries: those that documents connect are in one, and two groups share none."""
+def _groups(edges: np.ndarray, hashes: np.ndarray) -> np.ndarray:
+    """Return the group of each query: documents connect them, and so do equal hashes, which copies of a query have."""
+    n = len(hashes)
     document = n + np.unique(edges[:, 1], return_inverse=True)[1].ravel()
-    size = int(document.max()) + 1
-    graph = coo_array((np.ones(len(edges)), (edges[:, 0], document)), shape=(size, size))
+    copies = document.max() + 1 + np.unique(hashes, return_inverse=True)[1].ravel()
+    query, other = np.concatenate([edges[:, 0], np.arange(n)]), np.concatenate([document, copies])
+    size = int(other.max()) + 1
+    graph = coo_array((np.ones(len(query)), (query, other)), shape=(size, size))
     return np.asarray(connected_components(graph, directed=False)[1][:n])
 
 
@@ -243,11 +248,10 @@ def _search_splits(queries: np.ndarray, edges: np.ndarray | None) -> list[tuple[
     eighth of the others, those that what is left has taught a document of. Where one group is most of all queries, or
     nothing is to be learned from them (`edges` is None), a fold is a quarter of the queries.
     """
-    n = len(queries)
-    groups = None if edges is None or not len(edges) else _groups(edges, n)
+    n, hashes = len(queries), _spread_hashes(queries)
+    groups = None if edges is None or not len(edges) else _groups(edges, hashes)
     if edges is None or groups is None or 2 * np.bincount(groups).max() > n:
         return _splits(_fold_numbers(queries), every=True)
-    hashes = _spread_hashes(queries)
     least = np.full(groups.max() + 1, np.iinfo(np.uint64).max, dtype=np.uint64)
     np.minimum.at(least, groups, hashes)  # one hash a group, whatever the order of its queries
     number = least.argsort().argsort()[groups] % N_FOLDS

@@ -13,6 +13,8 @@ import numpy as np
 
 # Standard errors by which the best is ahead of what held-out pairs chose. docs/decisions.md says how it was set.
 CLEAR = 2.0
+# Means that differ by less are equal: the last digits of a sum are the processor's own.
+ROUNDING = 1e-9
 
 
 def preferred(values: np.ndarray, weights: np.ndarray | None = None) -> int:
@@ -37,9 +39,9 @@ def preferred(values: np.ndarray, weights: np.ndarray | None = None) -> int:
     share = np.full(len(values), 1.0 / len(values)) if weights is None else weights / weights.sum()
     ahead = values - values[:, :1]
     means = share @ ahead
-    best = int(np.argmax(means))
+    best = int(np.argmax(means >= means.max() - ROUNDING))
     error = float(np.sqrt(np.square(share) @ np.square(ahead[:, best] - means[best])))
-    return best if means[best] > CLEAR * error else 0
+    return best if means[best] > CLEAR * error + ROUNDING else 0
 
 
 def cross_fitted(values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from firstk._base.atomic_file import atomic_file
+from firstk._base.remote import place_of, shown_place
 from firstk.data.files import open_vectors
 from firstk.evaluation.inputs import File, Rows, VectorSource
 from firstk.evaluation.judged_pairs import JudgedPairs, read_judged_pairs, read_side
@@ -204,8 +205,8 @@ def _queries(
         missing = np.setdiff1d(judged.pairs[:, 0], pairs.old)
         if len(missing):
             raise InvalidInputError(
-                f"'{files.queries_new}' lacks {len(missing):,} of the queries that '{files.relevance}' judges: embed "
-                "all of them with the new model."
+                f"'{shown_place(files.queries_new)}' lacks {len(missing):,} of the queries that '{files.relevance}' "
+                "judges: embed all of them with the new model."
             )
     queries_new = np.zeros((len(old.X), new.X.shape[1]), dtype=new.X.dtype)
     queries_new[pairs.old] = new.X[pairs.new]
@@ -231,4 +232,4 @@ def _judgements(judged: JudgedPairs | None) -> dict[str, np.ndarray | None]:
 
 
 def _name(path: File) -> str:
-    return Path(str(path)).name or str(path)
+    return place_of(str(path)).name or str(path)

@@ -151,9 +151,11 @@ class Moved:
     bytes_per_vector : int
         Of the longest code.
     checksum : str
-        Of ids and payloads, the same on both sides.
+        Of ids and payloads, the same on both sides; empty from file to file, where columns are copied as they are.
     verified : bool
         Whether the target was read back and compared.
+    compared : tuple of str
+        What of it was compared: "rows", "codes" and, unless both are files, "ids" and "payloads".
     left_out : tuple of str
         Columns that the target's format has no room for.
     seconds : float
@@ -170,6 +172,7 @@ class Moved:
     bytes_per_vector: int
     checksum: str
     verified: bool
+    compared: tuple[str, ...]
     left_out: tuple[str, ...]
     seconds: float
 

@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 
 from firstk._base.atomic_file import check_new
 from firstk._base.checks import check_count
 from firstk._base.concurrency import prefetch
-from firstk._base.remote import is_remote, place_of
+from firstk._base.remote import place_of, shown_place
 from firstk.data.files import open_vectors
 from firstk.data.files.contract import CodeRecord, must_be_restored
 from firstk.data.files.opening import format_of
@@ -56,7 +57,8 @@ def move(
 
     The source is only read. Rows go in batches, in bounded memory, and each is in the target once: after an
     interruption, the same call with ``resume=True`` goes on. At the end the target is read back, and the number of
-    rows and checksums of ids, payloads and codes are compared with those of what was read.
+    rows and checksums of ids, payloads and codes are compared with those of what was read. From file to file, columns
+    are copied as they are, and rows and codes are compared.
 
     Parameters
     ----------
@@ -98,13 +100,13 @@ def move(
     """
     start, recode = time.perf_counter(), recode or Recode()
     batch = check_count(batch, "batch", _OWNER)
+    _check_apart(source, target)
     with closing(open_source(source, vectors=vectors, ids=ids, columns=columns, nan=nan)) as opened:
         begin(opened.facts.rows)
         # Columns of files have types that payloads do not, such as dates.
         if isinstance(opened, FileSource) and _is_file(target) and not opened.facts.coded:
-            return _move_files(opened, target, recode, columns, resume, force, verify, progress, start)
+            return _move_files(opened, source, target, recode, columns, resume, force, verify, progress, start)
         with closing(_target(target, opened, recode)) as into:
-            _check_apart(source, target)
             into.begin(opened, resume=resume, force=force)
             sent = Checksum(into.k, unit=into.unit)
             with closing(prefetch(opened.read(batch))) as parts:
@@ -128,6 +130,7 @@ def move(
                 bytes_per_vector=into.bytes_per_vector,
                 checksum=sent.text,
                 verified=verify,
+                compared=("rows", "ids", "payloads", "codes") if verify else (),
                 left_out=into.left_out,
                 seconds=time.perf_counter() - start,
             )
@@ -243,8 +246,29 @@ def _settings(address: str, recode: Recode) -> dict[str, Any]:
 
 
 def _check_apart(source: object, target: object) -> None:
-    if isinstance(source, (str, Path)) and str(source) == str(target):
-        raise InvalidInputError("Source and target are the same place. Choose another name for the target.")
+    """Raise InvalidInputError for one place under two names: to replace the target would delete the source."""
+    here, there = _located(source), _located(target)
+    inside = isinstance(here, Path) and isinstance(there, Path) and there in here.parents
+    if here == there or inside:
+        raise InvalidInputError(
+            "The target is the same place as the source, or a folder around it. Choose another name for the target."
+        )
+
+
+def _located(place: object) -> object:
+    """Return where a place is, equal for two ways to write it: paths are resolved, and users of servers left out."""
+    if not isinstance(place, (str, Path)):
+        return place
+    if not is_address(str(place)):
+        return place_of(place).resolve()
+    kind = engine_class(str(place))
+    where, _, name = str(place).partition(":")[2].partition("#")
+    named = list(inspect.signature(kind.connect).parameters.values())[1]
+    name = name or named.default if named.kind is named.POSITIONAL_OR_KEYWORD else ""  # a folder may be one store
+    if where.startswith("//"):
+        url = urlsplit(where)
+        return kind, url.hostname, url.port, url.path, name
+    return kind, Path(where).resolve(), name
 
 
 def _compare(sent: Checksum, back: Iterator[StoredRows], into: Target) -> None:
@@ -263,6 +287,7 @@ def _compare(sent: Checksum, back: Iterator[StoredRows], into: Target) -> None:
 
 def _move_files(
     source: FileSource,
+    given: Any,
     target: Any,
     recode: Recode,
     columns: Sequence[str] | None,
@@ -278,13 +303,13 @@ def _move_files(
     carried = source.table.columns if columns is None else columns
     if carried and place_of(target).suffix and format_of(target).holds == "nothing":
         raise InvalidInputError(
-            f"'{_shown(target)}' would hold vectors only, and there are other columns ({', '.join(carried)}). "
+            f"'{shown_place(target)}' would hold vectors only, and there are other columns ({', '.join(carried)}). "
             "Leave them out by columns=[] (--columns ''), or move to parquet, arrow, jsonl or csv."
         )
     encoder = None if recode.encoder is None else getattr(recode.encoder, "encoder_", recode.encoder)
     outcome = transform_files(
         encoder,
-        source.path,
+        given,  # the path of a table is for messages: it lacks the signature of a URL
         target,
         k=recode.k,
         precision=recode.precision,
@@ -297,21 +322,21 @@ def _move_files(
         progress=progress,
     )
     there = open_vectors(target)
-    sent, found = Checksum(there.width), Checksum(there.width)
     if verify:
         if encoding.to_fit:  # scales and thresholds are in the file
             record = CodeRecord.read(target, there.metadata)
             assert record is not None
             encoding = replace(encoding, precision=record.precision)
+        sent, found = Checksum(there.width), Checksum(there.width)
         _number(sent, (_restored(encoding, batch) for batch in source.table.batches()))
         _number(found, (batch.vectors for batch in there.batches()))
         if (why := sent.difference(found)) is not None:
             raise InvalidInputError(
-                f"'{_shown(target)}' does not hold what was moved to it: {why}. Move again with --force."
+                f"'{shown_place(target)}' does not hold what was moved to it: {why}. Move again with --force."
             )
     return Moved(
         source=source.facts.place,
-        target=f"'{_shown(target)}'",
+        target=f"'{shown_place(target)}'",
         rows=there.rows,
         written=outcome.rows,
         there_before=there.rows - outcome.rows,
@@ -319,15 +344,12 @@ def _move_files(
         width=outcome.width,
         k=outcome.k,
         bytes_per_vector=outcome.bytes_per_vector,
-        checksum=found.text,
+        checksum="",
         verified=verify,
+        compared=("rows", "codes") if verify else (),
         left_out=outcome.left_out,
         seconds=time.perf_counter() - start,
     )
-
-
-def _shown(target: Any) -> str:
-    return str(place_of(target)) if is_remote(target) else str(target)
 
 
 def _restored(encoding: Any, batch: Any) -> np.ndarray:

@@ -36,7 +36,12 @@ def open_source(
     if not isinstance(place, (str, Path)):
         return StoreSource(place, vectors, ids, columns)
     if isinstance(place, str) and is_address(place):
-        return StoreSource(connect(place), vectors, ids, columns, owned=True)
+        engine = connect(place)
+        try:
+            return StoreSource(engine, vectors, ids, columns, owned=True)
+        except BaseException:
+            engine.close()
+            raise
     return FileSource(open_vectors(place, vectors, beside=() if ids is None else (ids,), nan=nan), ids, columns)
 
 
@@ -67,7 +72,6 @@ class StoreSource:
             facts = SourceFacts(engine.place, found.rows, found.width, "int", found.vectors, metric=found.metric)
         else:
             if layout is None:
-                engine.close()
                 raise InvalidInputError(f"{engine.place} is not there. Check the name behind '#'.")
             if vectors is not None or ids is not None:
                 raise InvalidInputError(
@@ -106,8 +110,15 @@ class StoreSource:
 
     def read(self, size: int) -> Iterator[StoredRows]:
         """Yield all rows."""
+        kind = int if self.facts.ids == "int" else str
         with self._engine.answering():
-            yield from self.read_checked(size)
+            for part in self.read_checked(size):
+                if odd := [key for key in part.ids if not isinstance(key, kind)]:
+                    raise InvalidInputError(
+                        f"{self._engine.place} mixes ids that are whole numbers and text, such as {odd[0]!r}. A store "
+                        "has ids of one kind: move a table that has them, or name another column (--id)."
+                    )
+                yield part
 
     def close(self) -> None:
         """Close what was opened here."""
@@ -143,11 +154,6 @@ class FileSource:
             stamp,
             metric,
         )
-
-    @property
-    def path(self) -> str:
-        """What was opened."""
-        return self.table.path
 
     def _kind_of_ids(self) -> str:
         """Check that ids are unique, by 64 bits of a hash each, and return their kind."""

@@ -16,7 +16,7 @@ from firstk._base.remote import RemotePath, is_remote, place_of
 from firstk.data.files import creating, open_vectors
 from firstk.data.files.contract import Batch, Layout, code_layout, exactly, must_be_restored
 from firstk.data.files.opening import FORMATS, VectorTable, format_of
-from firstk.data.files.shards import ShardLog
+from firstk.data.files.shards import RECORD, ShardLog
 from firstk.data.files.writing import check_columns
 from firstk.data.precision import read_precision
 from firstk.exceptions import InvalidInputError
@@ -151,9 +151,10 @@ class FileTarget:
         }
         target = self.path if self._folder else self.path.with_name(self.path.name + ".parts")
         if force and not resume:
-            _remove(ShardLog(target, job).temporary)
             if self._folder:
+                _check_own(target)
                 _remove(target)
+            _remove(ShardLog(target, job).temporary)
         self._log = ShardLog.begin(target, job, resume=resume)
         if self._log.complete:
             raise InvalidInputError(f"{self.place} is there already, and complete. Choose another name.")
@@ -268,6 +269,15 @@ def _first(source: Source, rows: int) -> Iterator[StoredRows]:
     """Yield batches until `rows` rows have come."""
     size = min(rows, 8192)
     return islice(source.read(size), -(-rows // size))
+
+
+def _check_own(folder: Path | RemotePath) -> None:
+    """Raise InvalidInputError for a folder that firstk did not write, which is not to be deleted with what is in it."""
+    if folder.exists() and not (folder / RECORD).is_file() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise InvalidInputError(
+            f"'{folder}' is there already, and firstk did not make it: it has no {RECORD}. Choose another name, or "
+            "remove it yourself."
+        )
 
 
 def _remove(folder: Path | RemotePath) -> None:

@@ -52,6 +52,15 @@ def chosen(place: str, what: str, option: str, named: str | None, possible: Sequ
     raise InvalidInputError(f"{place} has {several if possible else none}. Name one: {option}.")
 
 
+def chosen_vectors(place: str, named: str | None, possible: Sequence[str], held: Sequence[str]) -> str:
+    """Return the column of vectors, of a table whose columns have types: one that was named must be possible."""
+    found = chosen(place, "vectors", "vectors=... (--vectors)", named, possible, held)
+    if found not in possible:
+        way_out = f"Name one that does: {', '.join(map(repr, possible))}" if possible else "No other column does"
+        raise InvalidInputError(f"Column {found!r} of {place} does not hold vectors of floats. {way_out}.")
+    return found
+
+
 def possible_ids(keys: Sequence[str], names: Sequence[str]) -> list[str]:
     """Return the columns of ids: the key of the table, if it is one column, or the one called 'id'."""
     return list(keys) if len(keys) == 1 else [name for name in names if name == "id"]

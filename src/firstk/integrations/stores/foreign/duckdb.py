@@ -11,7 +11,7 @@ import numpy as np
 from firstk.exceptions import InvalidInputError
 from firstk.integrations.stores._sql import quoted
 from firstk.integrations.stores.contract import StoredRows
-from firstk.integrations.stores.foreign._rows import ForeignRows, chosen, possible_ids, stored
+from firstk.integrations.stores.foreign._rows import ForeignRows, chosen, chosen_vectors, possible_ids, stored
 
 if TYPE_CHECKING:
     from firstk.integrations.stores.duckdb import DuckDB
@@ -26,7 +26,7 @@ def open_rows(engine: DuckDB, vectors: str | None, ids: str | None) -> ForeignRo
     )
     names = [name for name, _ in found]
     possible = [name for name, kind in found if _TYPE.fullmatch(kind)]
-    vector = chosen(engine.place, "vectors", "vectors=... (--vectors)", vectors, possible, names)
+    vector = chosen_vectors(engine.place, vectors, possible, names)
     primary = engine.rows_of(
         "SELECT constraint_column_names FROM duckdb_constraints() WHERE table_name = ? AND "
         "constraint_type = 'PRIMARY KEY'",

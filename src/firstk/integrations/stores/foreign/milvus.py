@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from firstk.integrations.stores.contract import StoredRows
-from firstk.integrations.stores.foreign._rows import ForeignRows, chosen, stored
+from firstk.integrations.stores.foreign._rows import ForeignRows, chosen, chosen_vectors, stored
 
 if TYPE_CHECKING:
     from firstk.integrations.stores.milvus import Milvus
@@ -23,7 +23,7 @@ def open_rows(engine: Milvus, vectors: str | None, ids: str | None) -> ForeignRo
     client, name = engine.client, engine.collection
     fields = {one["name"]: one for one in client.describe_collection(name)["fields"]}
     possible = [key for key, one in fields.items() if one["type"] == DataType.FLOAT_VECTOR]
-    vector = chosen(engine.place, "vectors", "vectors=... (--vectors)", vectors, possible, list(fields))
+    vector = chosen_vectors(engine.place, vectors, possible, list(fields))
     primary = [key for key, one in fields.items() if one.get("is_primary")]
     key = chosen(engine.place, "ids", "ids=... (--id)", ids, primary, list(fields))
     client.load_collection(name)

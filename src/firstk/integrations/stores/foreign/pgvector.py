@@ -11,7 +11,7 @@ import numpy as np
 from firstk.exceptions import InvalidInputError
 from firstk.integrations.stores import _sql
 from firstk.integrations.stores.contract import StoredRows
-from firstk.integrations.stores.foreign._rows import ForeignRows, chosen, possible_ids, stored
+from firstk.integrations.stores.foreign._rows import ForeignRows, chosen, chosen_vectors, possible_ids, stored
 from firstk.integrations.stores.pgvector import floats, quoted, register
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def open_rows(engine: Pgvector, vectors: str | None, ids: str | None) -> Foreign
     found = engine.connection.execute(_COLUMNS, (quoted(engine.table),)).fetchall()
     types = {name: _TYPE.fullmatch(kind.rpartition(".")[2]) for name, kind, _ in found}
     possible = [name for name, kind in types.items() if kind]
-    vector = chosen(engine.place, "vectors", "vectors=... (--vectors)", vectors, possible, list(types))
+    vector = chosen_vectors(engine.place, vectors, possible, list(types))
     keys = possible_ids([name for name, _, primary in found if primary], list(types))
     key = chosen(engine.place, "ids", "ids=... (--id)", ids, keys, list(types))
     table, column, ident = quoted(engine.table), _sql.quoted(vector), _sql.quoted(key)

@@ -39,13 +39,16 @@ def open_rows(engine: SqliteVec, vectors: str | None, ids: str | None) -> Foreig
         primary = [match[1] for match in re.finditer(r"(\w+)\s+(?:integer|text)\s+primary\s+key", declared, re.I)]
     keys = possible_ids(primary, names)
     key = "rowid" if ids is None and not keys else chosen(engine.place, "ids", "ids=... (--id)", ids, keys, names)
-    count, least, most = run(
-        f"SELECT count(*), min(coalesce(length({quoted(vector)}), 0)), max(length({quoted(vector)})) FROM {table}"
+    column = quoted(vector)
+    count, blobs, least, most = run(
+        f"SELECT count(*), sum(typeof({column}) = 'blob'), min(coalesce(length({column}), 0)), max(length({column})) "
+        f"FROM {table}"
     ).fetchone()
-    if count and (least != most or least % 4 or not least):
+    if count and (blobs != count or least != most or least % 4 or not least):
         raise InvalidInputError(
-            f"{engine.place} has vectors of {least} to {most} bytes in column {vector!r}. Float32 vectors of one "
-            "length are needed in each row: name another column, or a table that has them."
+            f"{engine.place} has vectors of {least} to {most} bytes in column {vector!r}, {count - blobs:,} of them "
+            "missing or no bytes. Float32 vectors of one length are needed in each row: name another column, or a "
+            "table that has them."
         )
     others = [name for name in names if name not in (vector, key)]
     wanted = ", ".join(["rowid" if key == "rowid" else quoted(key), *map(quoted, (vector, *others))])
