@@ -83,6 +83,24 @@ def test_both_ways_to_name_rows_fit_the_same_encoder(store):
     assert (curves[0].metric, curves[0].n_evaluated) == ("ndcg@10", 12)
 
 
+@pytest.mark.parametrize("objective", [("similarity", *FAST), ("reconstruction",)])
+def test_the_store_of_a_fit_needs_no_refit(objective, tmp_path):
+    """The profile is of the documents, all of them: neither of the queries nor of those documents that are judged."""
+    rng = np.random.default_rng(5)
+    documents = (rng.normal(size=(1500, P)) * np.arange(P, 0, -1)).astype(np.float32)
+    documents[:400] += 3.0
+    queries = (documents[:400] + rng.normal(size=(400, P)) - 1.0).astype(np.float32)
+    judged = [(q, q, 1) for q in range(400)]
+    write_store(tmp_path, queries, documents, judged, np.arange(400), np.arange(1500))
+    firstk(tmp_path, "fit", *SEARCH, "ids.tsv", "--id", "_id", "--objective", *objective, "-o", "model")
+    profile = FittedEncoder.load(tmp_path / "model").profile
+    assert profile.rows == len(documents)
+    np.testing.assert_allclose(profile.mean, documents.astype(np.float64).mean(axis=0), atol=1e-5)
+    found = json.loads(firstk(tmp_path, "check", "model", "docs.parquet", "--json").stdout)
+    assert found["verdict"] != "refit"
+    assert found["drift"]["mean_shift"] < 1e-5
+
+
 def test_curve_evaluates_the_queries_that_the_fit_held_out(store):
     found = json.loads(firstk(store, "curve", "by ids", *SEARCH, "ids.tsv", "--id", "_id", "--json").stdout)
     ours = read_report(store / "by ids").lead.ours

@@ -92,6 +92,14 @@ def test_an_unclear_verdict_says_what_would_tell(n, margin, words):
     assert re.search(words, report.headline())
 
 
+def test_the_headline_is_of_the_metric_that_decides():
+    """The other one keeps less, and is sure of it: nothing is unclear about it."""
+    sure = Kept("recall@10", 0.55, 0.57, 0.56, 0.58, 1.036, 1.005, 1.067, 256, 0.026)
+    unsure = Kept("1nn_accuracy", 1.28, 1.34, 1.28, 1.39, 1.043, 0.945, 1.141, 256, 0.088)
+    report = CheckReport("unclear", 12, 4000, 800, (sure, unsure), None, None, None, Drift(0, 1, 1, 1), 0.02, 0.95)
+    assert report.headline().startswith("unclear: keeps 104.3 % (94.5 to 114.1) of the 1nn_accuracy")
+
+
 def test_the_margin_of_the_profile_is_what_more_rows_cannot_lower(encoder):
     """A profile of few rows keeps the interval wide, however many rows are checked."""
     few, many = (encoder.check(rows(n, 20), against=rows(300, 21), k=4).worst for n in (500, 8000))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from firstk import PrefixEncoder
+from firstk import PrefixEncoder, Similarity
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.profile import measure_profile
 
@@ -85,3 +85,47 @@ def test_pairs_have_the_profile_of_documents():
     enc = PrefixEncoder(objective="similarity").fit_pairs(left, left + 0.1 * rows(400, 1))
     assert enc._profile() is not None
     assert enc.check(rows(500, 2)).rows == 500
+
+
+def store_of(n=2000, m=300):
+    """Return queries, documents and judgements of a few documents that differ from the others of their store."""
+    documents = rows(n, 0)
+    documents[:m] = documents[:m, ::-1] + 1.0
+    queries = documents[:m] + 0.1 * rows(m, 1)
+    return queries, documents, np.column_stack([np.arange(m), np.arange(m), np.ones(m, int)])
+
+
+def test_the_profile_of_judged_searches_is_of_the_whole_store():
+    queries, documents, relevance = store_of()
+    encoder = PrefixEncoder(objective=Similarity(shrinkage=0.5, neighbor_weight=0.0))
+    profile = encoder.fit_search(queries, documents, relevance)._profile()
+    assert profile.rows == len(documents)
+    assert profile.held_out
+    np.testing.assert_allclose(profile.mean, documents.mean(axis=0), atol=1e-9)
+    report = encoder.check(documents, k=8)
+    assert report.verdict != "refit"
+    assert report.worst.ratio == pytest.approx(1.0, abs=0.02)
+    assert report.drift.mean_shift < 1e-9
+    # Of the right sides alone the same documents would seem to have moved.
+    pairs = PrefixEncoder(objective=encoder.objective).fit_pairs(queries, documents[: len(queries)])
+    assert pairs.check(documents, k=8).drift.mean_shift > 0.1
+
+
+def test_codes_of_judged_searches_have_codebooks_where_the_store_has_enough_documents():
+    queries, documents, relevance = store_of(4200)
+    encoder = PrefixEncoder(objective=Similarity(shrinkage=0.5, neighbor_weight=0.0))
+    assert encoder.fit_search(queries, documents, relevance).encoder_.with_cells().cells.codebooks.levels
+    order = np.random.default_rng(2).permutation(len(documents))
+    place = np.argsort(order)
+    shuffled = np.column_stack([relevance[:, 0], place[relevance[:, 1]], relevance[:, 2]])
+    other = PrefixEncoder(objective=encoder.objective).fit_search(queries, documents[order], shuffled)
+    np.testing.assert_array_equal(other.encoder_.sample["X"], encoder.encoder_.sample["X"])
+
+
+def test_fewer_pairs_than_columns_leave_documents_as_they_are():
+    """Such a fit is made in the space of the pairs, and the documents of the store are not in it."""
+    queries, documents, relevance = store_of(m=6)
+    encoder = PrefixEncoder(objective=Similarity(shrinkage=0.5, neighbor_weight=0.0))
+    encoder.fit_search(queries, documents, relevance)
+    assert encoder._statistics.basis is not None
+    np.testing.assert_array_equal(np.sort(encoder.encoder_.sample["X"], axis=0), np.sort(documents, axis=0))

@@ -117,3 +117,23 @@ def test_what_moments_do_not_suffice_for(tmp_path):
         trained.save(tmp_path / "model", moments=True)
     with pytest.raises(InvalidInputError, match="write it with moments=True"):
         PrefixEncoder().fit(X).save(tmp_path / "model", extra={MOMENTS: b""})
+
+
+def test_the_documents_of_a_store_are_kept_once(tmp_path):
+    """Judgements that are added later are of the store that is known: its documents do not count twice."""
+    documents = RNG.standard_normal((400, 6))
+    queries = documents[:60] + 0.1 * RNG.standard_normal((60, 6))
+    judged = np.column_stack([np.arange(60), np.arange(60), np.ones(60, int)])
+    goal = Similarity(shrinkage=0.5, neighbor_weight=0.0)
+    first, second = (
+        PrefixEncoder(objective=goal).fit_search(queries, documents, part) for part in (judged[:30], judged[30:])
+    )
+    first.save(tmp_path / "model", moments=True)
+    loaded = PrefixEncoder.load(tmp_path / "model")
+    wanted = first.encoder_.sample["X"]
+    assert len(wanted) == 400
+    np.testing.assert_array_equal(loaded.merge(second).encoder_.sample["X"], wanted)
+    np.testing.assert_array_equal(loaded.partial_fit_pairs(queries, documents[:60]).encoder_.sample["X"], wanted)
+    plain = PrefixEncoder(objective=goal).fit_pairs(queries, documents[:60])
+    np.testing.assert_array_equal(plain.merge(second).encoder_.sample["X"], wanted)
+    np.testing.assert_array_equal(second.encoder_.sample["X"], wanted)  # what was merged in stays as it was

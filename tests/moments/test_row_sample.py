@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -105,3 +107,19 @@ def test_batches_with_and_without_weights(first):
     place = {tuple(row): i for i, row in enumerate(ROWS)}
     expected = [2.0 if place[tuple(row)] < 150 else 1.0 for row in sample["X"]]
     np.testing.assert_array_equal(sample["weight"], expected)
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(st.lists(st.integers(0, 9), max_size=30), st.lists(st.integers(0, 9), max_size=30), st.integers(1, 40))
+def test_the_union_holds_each_row_as_often_as_the_sample_that_has_most_of_it(first, second, capacity):
+    def sample(numbers):
+        made = RowSample(capacity)
+        return made.update({"X": ROWS[numbers], "name": NAMES[numbers]}) if numbers else made
+
+    most = Counter(first) | Counter(second)  # of counters, the larger count
+    wanted = sample(list(most.elements()))
+    for one, other in ((first, second), (second, first)):
+        found = sample(one).union(sample(other))
+        assert found.priority.tolist() == wanted.priority.tolist()
+        if len(wanted):
+            assert taken(found) == taken(wanted)

@@ -265,8 +265,9 @@ def _run(
     )
     with reading as progress, _telling_how_to_go_on(checkpoint), _cluster(dask) as elsewhere:
         done = fit_stream(
-            encoder, stream.chunks, task.parts, task.held, checkpoint=checkpoint, progress=progress, elsewhere=elsewhere
-        )
+            encoder, stream.chunks, task.parts, task.held, checkpoint=checkpoint, progress=progress,
+            elsewhere=elsewhere, documents=task.documents,
+        )  # fmt: skip
     encoder.set_params(verbose=False)  # whether a bar was shown is no part of the model
     dropped, done = task.dropped(done), task.searched(done)
     if not done.held:
@@ -284,14 +285,9 @@ def _run(
         source_model=source_model,
         extra={FILE: found.to_json()},
         moments=moments,
-        held_out=_held_out_rows(done),
+        held_out=done.held_rows,
     )
     return done, found, dropped
-
-
-def _held_out_rows(done: StreamedFit) -> tuple[Any, Any] | None:
-    """Return held-out rows and their labels, whose profile is saved; None of pairs and judgements."""
-    return (done.held["X"], done.held.get("y")) if "X" in done.held else None
 
 
 @contextmanager

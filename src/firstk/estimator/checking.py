@@ -133,8 +133,8 @@ class CheckReport:
 
     @property
     def worst(self) -> Kept:
-        """The metric that has lost most."""
-        return min(self.kept, key=lambda one: one.ratio_high if self.refit else one.ratio)
+        """The metric that decides the verdict: by the end of its interval that is compared with what may be lost."""
+        return min(self.kept, key=lambda one: one.ratio_high if self.refit else one.ratio_low)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as values that JSON can hold."""

@@ -23,7 +23,7 @@ from firstk.estimator.saving import parameters_to_json
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import EvaluationData
 from firstk.moments.checkpoint import Checkpoint
-from firstk.moments.statistics import Statistics
+from firstk.moments.statistics import RowSample, Statistics, sample_of_documents
 from firstk.moments.stream import Accumulated, Chunk, Chunks, Columns, HoldOut, accumulate, chunk_rows, len_of, no_row
 
 # Rows that are held out, and rows among which neighbors are looked for: enough to tell 98 % from 99 %, and few enough
@@ -54,6 +54,11 @@ class StreamedFit:
     reference: Columns
     statistics: Statistics
     search: EvaluationData | None = None
+
+    @property
+    def held_rows(self) -> tuple[np.ndarray, np.ndarray | None] | None:
+        """Held-out rows of what will be encoded, and their labels; None of pairs and queries, which are none."""
+        return None if self.search is not None or "X" not in self.held else (self.held["X"], self.held.get("y"))
 
     @property
     def data(self) -> EvaluationData:
@@ -126,6 +131,7 @@ def fit_stream(
     checkpoint: Checkpoint | None = None,
     progress: Callable[[int], object] = lambda rows: None,
     elsewhere: Callable[[Problem, Chunks, HoldOut], Accumulated[Statistics]] | None = None,
+    documents: np.ndarray | None = None,
 ) -> StreamedFit:
     """Fit an encoder on a stream, but for the rows that are held out.
 
@@ -148,12 +154,16 @@ def fit_stream(
         Told how many rows have just been taken in.
     elsewhere : callable, optional
         What gathers the stream in place of this process: :func:`firstk.integrations.dask.gather`.
+    documents : ndarray of shape (n, p), optional
+        Of the store that a stream of pairs is from. Quantizers and the profile of the fit are of a sample of them; of
+        the right sides of the pairs if not given.
     """
     chunks = batches if isinstance(batches, Chunks) else Chunks.of(batches)
     parts = HoldOut.nothing() if parts is None else parts
     problem = encoder._pose(pairs=chunks.pairs)
+    store = None if documents is None else sample_of_documents(documents)
     if problem.solver.trains:
-        done = _trained(encoder, chunks, parts, progress)
+        done = _trained(encoder, chunks, parts, progress, store)
     else:
         # Whether a bar was shown changes nothing: what was stopped on a terminal may go on without one.
         asked = encoder.get_params(deep=False) | {"verbose": False}
@@ -167,6 +177,7 @@ def fit_stream(
         )
         if done.statistics is None:
             raise no_row()
+        done.statistics.documents = store
         before, added = _parts(encoder), _part(done.statistics, encoder.random_state)
         encoder._learn(done.statistics)
         _check_enough(encoder._statistics.moments.rows)
@@ -203,7 +214,11 @@ def _part(statistics: Statistics, seed: object) -> dict[str, object]:
 
 
 def _trained(
-    encoder: PrefixEncoder, chunks: Chunks, parts: HoldOut, progress: Callable[[int], object]
+    encoder: PrefixEncoder,
+    chunks: Chunks,
+    parts: HoldOut,
+    progress: Callable[[int], object],
+    documents: RowSample | None,
 ) -> Accumulated[Statistics]:
     """Hold all rows in memory and train on them; a training that was interrupted is no result."""
     done: Accumulated[Statistics] = Accumulated()
@@ -221,7 +236,7 @@ def _trained(
     waiting.clear()
     _check_enough(len_of(whole))
     if chunks.pairs:
-        encoder.fit_pairs(whole["left"], whole["right"], whole.get("scores"))
+        encoder._fit_pairs(whole["left"], whole["right"], whole.get("scores"), documents)
     else:
         encoder.fit(whole["X"], whole.get("y"))
     raise_if_interrupted(encoder)

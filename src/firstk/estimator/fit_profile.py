@@ -8,7 +8,9 @@ biased is the apparent error rate of a prediction rule?"): a score is :math:`s +
 
 .. math:: s - a/n = (s + a/n) - 2 \Delta\, m / (n + m).
 
-A fit of a few rows in many columns is corrected by several percent, one of a million rows by nothing.
+A fit of a few rows in many columns is corrected by several percent, one of a million rows by nothing. Of the documents
+of a store, the fit has seen a share f in pairs, and the others not: they score :math:`s - a/n + 2 f a/n`, and the
+correction is f times as large.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from firstk.encoder.profile import SIZES, RowProfile, ScoreTable
 from firstk.estimator.problem import Problem
 from firstk.exceptions import FirstkError, FirstkWarning
 from firstk.metrics.profile import measure_profile, own_metric
+from firstk.moments.fingerprint import row_priorities
 from firstk.moments.statistics import RowSample, Statistics
 
 # Parts of the sampled rows, and how many of them are left out in turn: docs/decisions.md says why not all.
@@ -44,6 +47,8 @@ def profile_of_fit(
 ) -> RowProfile | None:
     """Return the profile of the rows that an encoder was fitted on, corrected for having been fitted on them.
 
+    Of pairs it is that of the documents of the store, where these are known, or else of their right sides.
+
     Parameters
     ----------
     encoder : FittedEncoder
@@ -60,16 +65,18 @@ def profile_of_fit(
         None of fewer than 256 rows. Its `held_out` is False where the encoder was trained by gradient, which is not
         done again for a correction, or where parts of the rows cannot be fitted.
     """
-    sample = statistics.in_full_coordinates().sample
-    X, y = _documents(sample), sample.columns.get("y")
-    if X is None or len(X) < ENOUGH:
+    full = statistics.in_full_coordinates()
+    sample, y = full.sample, full.sample.columns.get("y")
+    documents, name = full.to_encode
+    if len(documents) < ENOUGH:
         return None
+    X = as_dense(documents[name])
     y = None if own_metric(encoder, y) is None else y
     profile = measure_profile(encoder, X, y)
     if profile is None or problem.solver.trains:
         return profile
     n, m = statistics.moments.rows, len(sample) * (_PARTS - 1) // _PARTS
-    factor = 2 * m / (n + m)
+    factor = _seen(full, X) * 2 * m / (n + m)
     if factor < _LEAST:
         return replace(profile, held_out=True)
     try:
@@ -79,17 +86,18 @@ def profile_of_fit(
     return _corrected(profile, pairs, factor) if pairs else profile
 
 
-def _documents(sample: RowSample) -> np.ndarray | None:
-    """Return the sampled rows, or the right sides of pairs."""
-    return next((as_dense(sample[name]) for name in ("X", "right") if name in sample), None)
+def _seen(statistics: Statistics, documents: np.ndarray) -> float:
+    """Return the share of the documents that the fit has seen: of a store, those that are in pairs; else all."""
+    if statistics.documents is None or statistics.learned is None:
+        return 1.0
+    return float(np.isin(row_priorities({"X": documents}), statistics.learned).mean())
 
 
 def _refits(
     encoder: FittedEncoder, problem: Problem, sample: RowSample, y: np.ndarray | None
 ) -> Iterator[tuple[RowProfile, RowProfile]]:
     """Yield profiles of a part of the rows: under the encoder, and under one that has not seen the part."""
-    X = _documents(sample)
-    assert X is not None
+    X = as_dense(sample["right" if "right" in sample else "X"])
     number = np.arange(len(sample)) % _PARTS
     # Differences are paired, so that one small group of each part does; more would take longer than the fit.
     size = max(size for size in SIZES[:2] if size * _PARTS <= len(sample))

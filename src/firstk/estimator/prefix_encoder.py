@@ -26,6 +26,7 @@ from firstk._base.array_types import MatrixLike, SparseMatrix
 from firstk._base.checks import (
     bad_parameter,
     check_choice,
+    check_matrix,
     check_verbose,
     check_weights,
     explaining_small_numbers,
@@ -48,7 +49,7 @@ from firstk.metrics.judgements import Qrels, judgement_rows
 from firstk.metrics.profile import measure_profile
 from firstk.metrics.search import check_judgements
 from firstk.moments.pairs import PairMoments, check_pairs
-from firstk.moments.statistics import Statistics
+from firstk.moments.statistics import RowSample, Statistics, sample_of_documents
 from firstk.moments.targets import check_target, one_column
 
 if TYPE_CHECKING:
@@ -233,13 +234,19 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
         scores : array-like of shape (n,), optional
             To what degree. None (or equal scores): all are positives.
         """
+        return self._fit_pairs(left, right, scores)
+
+    def _fit_pairs(
+        self, left: MatrixLike, right: MatrixLike, scores: ArrayLike | None, documents: RowSample | None = None
+    ) -> PrefixEncoder:
+        """Fit on pairs, of a store of `documents` where these are known."""
         problem = self._pose(pairs=True)
         statistics = self._statistics_of_collections(
             problem, {"left": left, "right": right, "scores": scores}, reset=True
         )
         if statistics is not None:
             return self._solve(problem, statistics)
-        self._hold(*problem.fit(self._checked_pairs(left, right, scores, reset=True)))
+        self._hold(*problem.fit(self._checked_pairs(left, right, scores, reset=True), documents))
         return self
 
     def fit_search(
@@ -253,6 +260,9 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
     ) -> PrefixEncoder:
         """Fit objective "similarity" on the pairs of a query and a document that is relevant to it.
 
+        Quantizers, and the profile that `check` compares later documents with, are fitted on all documents (a sample of
+        at most 8,192), not only on those that are in pairs.
+
         Parameters
         ----------
         queries, documents : array-like of shape (m, p) and (n, p)
@@ -264,7 +274,8 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
             judgement_rows(relevance, query_ids, document_ids), len(right), len(left), "PrefixEncoder.fit_search"
         )
         positive = table[table[:, 2] > 0]
-        return self.fit_pairs(left[positive[:, 0]], right[positive[:, 1]])
+        store = sample_of_documents(check_matrix(right, "PrefixEncoder.fit_search"))
+        return self._fit_pairs(left[positive[:, 0]], right[positive[:, 1]], None, store)
 
     def partial_fit_pairs(self, left: MatrixLike, right: MatrixLike, scores: ArrayLike | None = None) -> PrefixEncoder:
         """Take in more pairs; exact but for mined neighbors and "auto" choices, which see a fixed sample."""

@@ -152,13 +152,17 @@ class Problem:
 
     # -- from statistics to an encoder -----------------------------------------------------------------------
 
-    def fit(self, rows: Rows) -> tuple[FittedEncoder, Statistics | None]:
+    def fit(self, rows: Rows, documents: RowSample | None = None) -> tuple[FittedEncoder, Statistics | None]:
         """Fit data that are at hand as a whole; with fewer rows than columns, in a basis of the row space.
 
-        Of large sparse rows that stay sparse, no statistics are kept.
+        Of large sparse rows that stay sparse, no statistics are kept. `documents` are of the store that pairs are from.
         """
         with showing(self.verbose):
-            return self._fit(rows)
+            encoder, statistics = self._fit(rows)
+        if statistics is None or documents is None:
+            return encoder, statistics
+        statistics.documents = documents
+        return replace(encoder, sample=_documents(statistics)), statistics
 
     def _fit(self, rows: Rows) -> tuple[FittedEncoder, Statistics | None]:
         if self._stays_sparse(rows):
@@ -256,7 +260,7 @@ class Problem:
         else:
             choice, request = None, self.request(objective, statistics, rows)
         encoder = self._solved_by(self.solver, request, choice)
-        encoder = replace(encoder, sample=_documents(statistics.sample), learned=statistics.learned)
+        encoder = replace(encoder, sample=_documents(statistics), learned=statistics.learned)
         if moments.rows < FEWEST_ROWS:
             warnings.warn(too_few_rows(moments.rows), FewRowsWarning, stacklevel=2)
         return encoder
@@ -443,11 +447,12 @@ def _weighty(rows: Rows) -> Rows:
     return {name: part if part is None else part[kept] for name, part in rows.items()}
 
 
-def _documents(sample: RowSample) -> dict[str, np.ndarray] | None:
-    """Return the sampled rows, the right sides of pairs, as quantizers take them; None where none are kept."""
+def _documents(statistics: Statistics) -> dict[str, np.ndarray] | None:
+    """Return sampled documents or rows as quantizers take them; None where none are kept."""
+    sample, name = statistics.to_encode
     if not len(sample):
         return None
-    vectors = {"X": sample["X"] if "X" in sample else sample["right"]}
+    vectors = {"X": sample[name]}
     return vectors | ({"weight": sample["weight"]} if "weight" in sample else {})
 
 

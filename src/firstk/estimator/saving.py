@@ -70,7 +70,8 @@ class SavedModels:
             What further files hold, by name.
         moments : bool
             Keep the moments of the rows too, in moments.safetensors, so that a loaded encoder can learn on: 8 p^2
-            bytes, and a sample of the rows themselves, at most 8,192 of them.
+            bytes, and a sample of the rows themselves, at most 8,192 of them (of pairs, and of the documents of their
+            store where it is known, as many each).
         held_out : array-like of shape (n, p) or tuple (X, y), optional
             Rows that the fit has not seen, 256 or more, whose profile is saved: `check` later compares new rows with
             it. Without them it is that of rows of the fit. Rows themselves are not saved.

@@ -40,6 +40,8 @@ class FitTask:
         Judged searches to evaluate on, in place of rows.
     drawn_from : str
         Where the held-out part is from.
+    documents : ndarray, optional
+        All of the store, where pairs or judgements name documents of it.
     """
 
     stream: Stream
@@ -47,6 +49,7 @@ class FitTask:
     held: Columns | None
     split: QuerySplit | None
     drawn_from: str
+    documents: np.ndarray | None = None
 
     def dropped(self, done: StreamedFit) -> int:
         """Return how many rows were left out of a fit because of NaN."""
@@ -110,7 +113,8 @@ def open_fit(place: VectorSource, held_out: str, seed: int = 0, *, from_pairs: b
             f"They were held out at random, seed {seed}: none of their judgements was learned from, but other queries "
             "may have taught the same documents."
         )
-    return FitTask(stream_of_pairs(split.positives()), HoldOut.nothing(), None, split, drawn_from)
+    stream = stream_of_pairs(split.positives())
+    return FitTask(stream, HoldOut.nothing(), None, split, drawn_from, _store_of(judged))
 
 
 def _share_of(held_out: str) -> float | None:
@@ -138,7 +142,12 @@ def _of_scored(place: VectorSource, judged: JudgedPairs, held_out: str, share: f
     drawn_from = held_out if share is None else f"{judged.names[1]} (drawn at random by left side, seed {seed})"
     if judged.store is not None and judged.scores is not None and len(np.unique(judged.scores)) <= MOST_GRADES:
         drawn_from += "; if scores are grades of relevance, --relevance evaluates by search among all rows"
-    return FitTask(stream, draw_groups(lefts, share or 0.0, seed), own, None, drawn_from)
+    return FitTask(stream, draw_groups(lefts, share or 0.0, seed), own, None, drawn_from, _store_of(judged))
+
+
+def _store_of(judged: JudgedPairs) -> np.ndarray | None:
+    """Return the documents of the store; None of pairs of vectors, which are from none that is known."""
+    return None if judged.store is None else judged.documents
 
 
 def _only_evaluated(place: VectorSource, held_out: str, share: float | None) -> tuple[QuerySplit | None, str]:

@@ -90,6 +90,15 @@ class RowSample:
             self._keep_lowest(other.priority[rows], other.take(rows))
         return self
 
+    def union(self, other: RowSample) -> RowSample:
+        """Take in another sample whose rows may be the same ones: of two stores that share rows, or of one store twice.
+
+        A row that one sample holds m times and the other n times is held max(m, n) times.
+        """
+        held = _count(self.priority, other.priority)
+        copy = np.arange(len(other)) - np.searchsorted(other.priority, other.priority)
+        return self.merge(other.part(np.flatnonzero(copy >= held)))
+
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the sample as arrays, from which ``from_arrays`` builds the same object."""
         facts = {"capacity": np.array([self.capacity], dtype=np.int64), "priority": self.priority}
@@ -154,6 +163,13 @@ class RowSample:
         self.columns = made
 
 
+def _count(ascending: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return how often each value is in an ascending array."""
+    first, last = (np.searchsorted(ascending, values, side) for side in ("left", "right"))
+    counts: np.ndarray = last - first
+    return counts
+
+
 def _in_order(first: np.ndarray, second: np.ndarray, order: np.ndarray) -> np.ndarray:
     """Return rows of two parts of a column, numbered one after the other, in an order."""
     made = np.empty((len(order), *first.shape[1:]), dtype=np.result_type(first, second))
@@ -165,6 +181,12 @@ def _in_order(first: np.ndarray, second: np.ndarray, order: np.ndarray) -> np.nd
 def sample_capacity(n_features: int) -> int:
     """Return how many rows are sampled of a stream whose objective needs none: 8,192, fewer of very wide ones."""
     return min(_SAMPLE_ROWS, max(_FEWEST_SAMPLED, _SAMPLE_NUMBERS // n_features))
+
+
+def sample_of_documents(documents: np.ndarray) -> RowSample:
+    """Return the documents of a store of which a model keeps cells and a profile: those of lowest `row_priorities`."""
+    columns = {"X": documents}
+    return RowSample(sample_capacity(documents.shape[1])).update(columns, row_priorities(columns))
 
 
 def lowest_rows(columns: Mapping[str, Rows | None]) -> dict[str, Rows]:
@@ -226,6 +248,9 @@ class Statistics:
         The statistics of more rows, where these are of a fold of their sample.
     learned : ndarray of uint64, optional
         Of pairs, the `document_hashes` of their right sides; None of rows, and of pairs that were stored without.
+    documents : RowSample, optional
+        Of the store that pairs are from, in full coordinates, where it is known: its documents are what will be
+        encoded, and pairs hold few of them.
     """
 
     moments: Moments | PairMoments
@@ -236,6 +261,7 @@ class Statistics:
     fingerprint: Fingerprint = field(default_factory=Fingerprint)
     part_of: PartOf | None = None
     learned: np.ndarray | None = None
+    documents: RowSample | None = None
     _workspace: _Workspace | None = field(default=None, init=False, repr=False, compare=False)
 
     def merge(self, other: Statistics) -> Statistics:
@@ -246,6 +272,11 @@ class Statistics:
         mine.fingerprint += theirs.fingerprint
         both = mine.learned is not None and theirs.learned is not None
         mine.learned = np.union1d(mine.learned, theirs.learned) if both else None  # type: ignore[arg-type]
+        stores = [part.documents for part in (mine, theirs) if part.documents is not None]
+        if stores:
+            mine.documents = RowSample(stores[0].capacity)
+            for store in stores:
+                mine.documents.union(store)
         return mine
 
     def in_full_coordinates(self) -> Statistics:
@@ -254,13 +285,28 @@ class Statistics:
             moments, sample = self.moments, self.sample
         else:
             moments, sample = self.moments.from_basis(self.basis), self.sample.from_basis(self.basis)
-        return Statistics(moments, sample, self.n_features, fingerprint=self.fingerprint, learned=self.learned)
+        return Statistics(
+            moments,
+            sample,
+            self.n_features,
+            fingerprint=self.fingerprint,
+            learned=self.learned,
+            documents=self.documents,
+        )
+
+    @property
+    def to_encode(self) -> tuple[RowSample, str]:
+        """A sample of what will be encoded (documents, right sides or rows), and the name of its vectors."""
+        if self.documents is not None:
+            return self.documents, "X"
+        return self.sample, "right" if "right" in self.sample else "X"
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return what is kept of the data as arrays of numbers and text: to be stored or sent, without pickle."""
         full = self.in_full_coordinates()
         counts = np.array([full.n_features, full.fingerprint.rows, full.fingerprint.total], dtype=np.uint64)
         known = {} if full.learned is None else {"learned": full.learned}
+        known |= {} if full.documents is None else under("documents", full.documents.to_arrays())
         parts = under("moments", full.moments.to_arrays()) | under("sample", full.sample.to_arrays())
         return {"counts": counts} | known | parts
 
@@ -273,6 +319,8 @@ class Statistics:
             kind: type[Moments | PairMoments] = PairMoments if "third" in moments else Moments
             made = cls(kind.from_arrays(moments), RowSample.from_arrays(within(arrays, "sample")), n_features)
             made.fingerprint, made.learned = Fingerprint(rows, total), arrays.get("learned")
+            if documents := within(arrays, "documents"):
+                made.documents = RowSample.from_arrays(documents)
             wrong = _nonsense(arrays) or _misfit(made)
         except CorruptModelError:
             raise
@@ -331,6 +379,8 @@ _WHOLE = (
     "moments.with_scores",
     "sample.capacity",
     "sample.priority",
+    "documents.capacity",
+    "documents.priority",
 )
 
 
@@ -355,13 +405,18 @@ def _nonsense(arrays: Mapping[str, np.ndarray]) -> str:
 
 def _misfit(made: Statistics) -> str:
     """Say which parts of statistics do not fit together; nothing where all do."""
-    moments, sample = made.moments, made.sample
+    moments = made.moments
     if made.n_features < 1 or moments.rows < 0 or (moments.rows and moments.p != made.n_features):
         return f"{moments.rows} rows of width {moments.p} in a space of {made.n_features} dimensions"
     if made.fingerprint.rows < 0 or made.fingerprint.total < 0:
         return f"a fingerprint of {made.fingerprint.rows} rows"
-    if sample.capacity < 0 or len(sample) > sample.capacity or sample.priority.dtype != np.uint64:
-        return f"{len(sample)} rows in a sample of {sample.capacity}"
+    for sample in (made.sample, made.documents):
+        if sample is None:
+            continue
+        if sample.capacity < 0 or len(sample) > sample.capacity or sample.priority.dtype != np.uint64:
+            return f"{len(sample)} rows in a sample of {sample.capacity}"
+    if made.documents is not None and made.documents.columns.get("X", np.zeros(0)).shape[1:] != (made.n_features,):
+        return f"documents that are no vectors of {made.n_features} numbers"
     if made.learned is not None and not are_hashes(made.learned):
         return "hashes of documents that are no ascending whole numbers"
     return ""
