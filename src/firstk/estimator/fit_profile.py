@@ -62,8 +62,9 @@ def profile_of_fit(
     Returns
     -------
     profile : RowProfile or None
-        None of fewer than 256 rows. Its `held_out` is False where the encoder was trained by gradient, which is not
-        done again for a correction, or where parts of the rows cannot be fitted.
+        None of fewer than 256 rows, or of as few pairs where a correction is needed. Its `held_out` is False where the
+        encoder was trained by gradient, which is not done again for a correction, or where parts of the rows cannot be
+        fitted.
     """
     full = statistics.in_full_coordinates()
     sample, y = full.sample, full.sample.columns.get("y")
@@ -79,6 +80,8 @@ def profile_of_fit(
     factor = _seen(full, X) * 2 * m / (n + m)
     if factor < _LEAST:
         return replace(profile, held_out=True)
+    if len(sample) < ENOUGH:
+        return None  # a store of enough documents, but too few pairs to leave some out
     try:
         pairs = list(_refits(encoder, replace(problem, objective=objective, n_components="rank"), sample, y))
     except FirstkError:
