@@ -22,6 +22,7 @@ from PIL import Image
 from firstk import PrefixEncoder, SparsePrefix
 from firstk.data import load_banking
 from firstk.metrics import nearest_neighbor_accuracy
+from theory_figures import draw_perception, draw_symmetry
 
 IMAGES = Path(__file__).parent / "images"
 BYTES_RECORD = Path(__file__).parents[1] / "results" / "bytes.json"
@@ -141,7 +142,13 @@ def _picture(browser: Any, file: Path) -> tuple[Image.Image, dict[str, int]]:
     return Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB"), tops
 
 
-FIGURES = {"banking": draw_banking, "demo": draw_demo, "bytes": draw_bytes}
+FIGURES = {
+    "banking": draw_banking,
+    "demo": draw_demo,
+    "bytes": draw_bytes,
+    "symmetry": draw_symmetry,
+    "perception": draw_perception,
+}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or FIGURES:
