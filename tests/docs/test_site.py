@@ -61,6 +61,24 @@ def test_every_public_name_has_a_page(module):
     assert set(site_text.listed(module)) <= page
 
 
+def names_imported(source):
+    """Return the pairs of module and name that a script imports from firstk."""
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+    homes = [node for node in nodes if (node.module or "").partition(".")[0] == "firstk"]
+    return {(node.module, alias.name) for node in homes for alias in node.names}
+
+
+def test_what_pages_and_examples_import_is_in_the_reference():
+    scripts = {path.name: [path.read_text("utf-8")] for path in EXAMPLES.glob("*.py")}
+    for page in (ROOT / "README.md", *site_text.pages()):
+        scripts[page.name] = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    used = {pair: name for name, parts in scripts.items() for part in parts for pair in names_imported(part)}
+    assert len(used) > 80
+    known = {(module, name) for module in site_text.PUBLIC for name in site_text.public_names(module)}
+    packages = {(module.rpartition(".")[0], module.rpartition(".")[2]) for module in site_text.PUBLIC}
+    assert {pair: name for pair, name in used.items() if pair not in known | packages} == {}
+
+
 def test_reference_in_one_file_has_every_name_and_its_docstring():
     text = site_text.api_text()
     for name in firstk.__all__:

@@ -71,7 +71,8 @@ def run(out: Path, *, quiet: bool) -> None:
         choice, kept = chosen(encoders[OURS].encoder_, parts)
         begin("sentences")
         sentences = neighbors(parts, encoders[OURS].encoder_)
-    model = encoders[OURS].save(out / "model", curve=found.ours)
+    # Rows that the fit has not seen are at hand: a profile of its own rows would take two further fits.
+    model = encoders[OURS].save(out / "model", curve=found.ours, held_out=(parts.chosen_on.X, parts.chosen_on.y))
     page = write_page(out / "report.html", page_of(parts, found, choice, kept, sentences, model))
     _print_scores(parts, found, trained=TRAINED in encoders)
     _print_choice(parts, choice, kept)
