@@ -68,7 +68,7 @@ Confidence = Annotated[float, typer.Option(help="Confidence of the bootstrap int
 Precisions = Annotated[
     str | None,
     typer.Option(
-        help="Precisions to choose among: float32, float16, int8, int4, binary, embedded, with commas; all if not given."
+        help="Choose among these: float32, float16, int8, int4, binary, embedded, with commas; all if not given."
     ),
 ]
 BinaryQueries = Annotated[
