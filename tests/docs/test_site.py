@@ -142,6 +142,14 @@ def test_citation_is_valid():
     assert fields["license"] == project["license"]
 
 
+def test_index_of_decisions_has_every_section():
+    text = (DOCS / "decisions.md").read_text("utf-8")
+    index, _ = text.split("\n## ", 1)
+    sections = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    anchors = [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in sections]
+    assert sorted(re.findall(r"\(#([^)]+)\)", index)) == sorted(anchors)
+
+
 def test_changelog_keeps_its_form():
     text = (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert re.findall(r"^## (.+)$", text, re.MULTILINE)[0] == "[Unreleased]"

@@ -73,9 +73,7 @@ Components = Annotated[
 ]
 Ordering = Annotated[
     str,
-    typer.Option(
-        help="full_prefix (every length counts), sparse_prefix:8,16,32 (those of a list), or one of training."
-    ),
+    typer.Option(help="full_prefix (every length counts), sparse_prefix:8,16,32 (a list), or one of training."),
 ]
 Solver = Annotated[str, typer.Option(help="auto, closed_form, quasi_newton or gradient.")]
 Network = Annotated[str, typer.Option(help="The encoder: linear, mlp, or mlp:256,256 (trained, needs torch).")]
