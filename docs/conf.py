@@ -65,7 +65,6 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "backreferences_dir": "api/backreferences",
     "doc_module": ("firstk",),
-    "reference_url": {"firstk": None},
     "abort_on_example_error": True,
     "matplotlib_animations": False,
     "remove_config_comments": True,
