@@ -142,6 +142,41 @@ def test_citation_is_valid():
     assert fields["license"] == project["license"]
 
 
+def read_yaml(path):
+    return pytest.importorskip("yaml").safe_load((ROOT / path).read_text("utf-8"))
+
+
+def steps_of(workflow):
+    (job,) = read_yaml(f".github/workflows/{workflow}.yml")["jobs"].values()
+    return job, [step["run"] for step in job["steps"] if "run" in step]
+
+
+def test_workflows_run_the_commands_of_the_readme():
+    job, steps = steps_of("test")
+    assert steps == ["make demo", "make test"]
+    matrix = job["strategy"]["matrix"]
+    runs = {(os, python) for os in matrix["os"] for python in matrix["python"]}
+    runs |= {(one["os"], one["python"]) for one in matrix["include"]}
+    assert {("ubuntu-latest", "3.11"), ("ubuntu-latest", "3.13"), ("macos-latest", "3.13")} <= runs
+    assert steps_of("docs")[1] == ["make docs"]
+    made, tried = steps_of("release")[1]
+    assert made == "make dist"
+    assert "clean/bin/firstk demo" in tried
+
+
+def test_issue_templates_ask_for_versions():
+    bug = read_yaml(".github/ISSUE_TEMPLATE/bug.yml")
+    assert any("firstk info --debug" in str(field) for field in bug["body"])
+    assert read_yaml(".github/ISSUE_TEMPLATE/question.yml")["body"]
+
+
+def test_hooks_are_the_commands_of_make_lint():
+    (local,) = read_yaml(".pre-commit-config.yaml")["repos"]
+    hooks = {hook["entry"].replace(" --force-exclude", "").removeprefix(".venv/bin/") for hook in local["hooks"]}
+    recipe = re.search(r"^lint:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)[1]
+    assert hooks == {line.strip().removeprefix("$(BIN)/").removesuffix(" .") for line in recipe.splitlines()}
+
+
 def test_index_of_decisions_has_every_section():
     text = (DOCS / "decisions.md").read_text("utf-8")
     index, _ = text.split("\n## ", 1)
