@@ -63,19 +63,16 @@ def cut(z: Tensor, k: Tensor) -> Tensor:
     return _Cut.apply(z, k)
 
 
-# Groups of rows of nearly one length whose products are taken apart, where they are on the CPU.
-_GROUPS = 8
+def _groups(lengths: Tensor, d: int) -> tuple[list[int], list[int]]:
+    """Cut rows in ascending order of length into groups; return their sizes, and the longest length of each.
 
-
-def _groups(lengths: Tensor, d: int) -> list[tuple[slice, int]]:
-    """Cut rows in ascending order of length into groups; return their places, and the longest length of each."""
+    Most lengths are short: the shorter half of the rows, half of the rest, and what is left.
+    """
     n = len(lengths)
-    count = max(1, min(_GROUPS, n // 16)) if lengths.device.type == "cpu" else 1
-    if count == 1:  # elsewhere, reading lengths back would wait for all work before
-        return [(slice(0, n), d)]
-    ends = [n * (i + 1) // count for i in range(count)]
-    longest = lengths[torch.tensor(ends) - 1].tolist()
-    return [(slice(start, end), k) for start, end, k in zip([0, *ends[:-1]], ends, longest, strict=True)]
+    if n < 64 or lengths.device.type != "cpu":  # elsewhere, reading lengths back would wait for all work before
+        return [n], [d]
+    sizes = [n // 2, n // 4, n - n // 2 - n // 4]
+    return sizes, [int(lengths[end - 1]) for end in (sizes[0], n - sizes[2], n)]
 
 
 class _CutLinear(torch.autograd.Function):
@@ -84,26 +81,33 @@ class _CutLinear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, weight: Tensor, bias: Tensor | None, k: Tensor, order: Tensor) -> Tensor:
         k, rows = k[order], z.index_select(0, order)
-        ctx.groups = _groups(k, z.shape[1])
-        codes = [_masked(rows[part, :most], k[part]) for part, most in ctx.groups]
-        ctx.save_for_backward(weight, k, order, *codes)
+        ctx.sizes, ctx.longest = _groups(k, z.shape[1])
+        lengths = k.to(z.dtype)[:, None].split(ctx.sizes)
+        at = torch.arange(z.shape[1], dtype=z.dtype, device=z.device)
+        masks = [(part - at[:most]).clamp_(0, 1) for part, most in zip(lengths, ctx.longest, strict=True)]
+        codes = [
+            mask * part[:, :most] for mask, part, most in zip(masks, rows.split(ctx.sizes), ctx.longest, strict=True)
+        ]
+        ctx.save_for_backward(weight, order, *masks, *codes)
         ctx.biased = bias is not None
         logits = z.new_empty(len(z), len(weight))
-        for (part, most), code in zip(ctx.groups, codes, strict=True):
-            torch.mm(code, weight[:, :most].t(), out=logits[part])
+        for part, code, most in zip(logits.split(ctx.sizes), codes, ctx.longest, strict=True):
+            torch.mm(code, weight[:, :most].t(), out=part)
         return logits if bias is None else logits.add_(bias)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        weight, k, order, *codes = ctx.saved_tensors
-        dz, dw = upstream.new_zeros(len(k), weight.shape[1]), torch.zeros_like(weight)
-        for (part, most), code in zip(ctx.groups, codes, strict=True):
-            own = upstream[part]
-            dz[part, :most] = _masked(own @ weight[:, :most], k[part])
-            dw[:, :most] += own.t() @ code
-        back = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
-        return dz.index_select(0, back), dw, upstream.sum(0) if ctx.biased else None, None, None
+        weight, order, *kept = ctx.saved_tensors
+        masks, codes = kept[: len(ctx.sizes)], kept[len(ctx.sizes) :]
+        dz, dw = upstream.new_zeros(len(order), weight.shape[1]), torch.zeros_like(weight)
+        parts = zip(dz.split(ctx.sizes), upstream.split(ctx.sizes), masks, codes, ctx.longest, strict=True)
+        for found, own, mask, code, most in parts:
+            torch.mul(own @ weight[:, :most], mask, out=found[:, :most])
+            dw[:, :most].addmm_(own.t(), code)
+        # Back in the order of the codes.
+        dz = torch.empty_like(dz).index_copy_(0, order, dz)
+        return dz, dw, upstream.sum(0) if ctx.biased else None, None, None
 
 
 def cut_linear(z: Tensor, weight: Tensor, bias: Tensor | None, k: Tensor) -> tuple[Tensor, Tensor]:
