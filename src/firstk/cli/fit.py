@@ -73,7 +73,7 @@ Shrinkage = Annotated[str | None, typer.Option(help="A number in [0, 1], none or
 Lam = Annotated[float | None, typer.Option(help="mixture only: weight of reconstruction against labels.")]
 Noise = Annotated[str | None, typer.Option(help="Of denoising: masking:SHARE_KEPT or gaussian:SIGMA.")]
 Preserve = Annotated[
-    str | None, typer.Option("--preserve", help="Of similarity without pairs: neighbors or dot_products.")
+    str | None, typer.Option("--preserve", help="Of similarity without pairs: neighbors, dot_products or projections.")
 ]
 NeighborWeight = Annotated[str | None, typer.Option(help="Of similarity with pairs: weight of mined ones, or auto.")]
 Fidelity = Annotated[float | None, typer.Option(help="Of trained, scored pairs: weight of the full-width cosine.")]
