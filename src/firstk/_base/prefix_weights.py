@@ -119,6 +119,23 @@ def start_for(classes: int) -> int:
 
 
 @lru_cache(maxsize=64)
+def gathered(weights: PrefixWeights, start: int) -> PrefixWeights:
+    """Return weights of which those of prefixes shorter than `start` are added to that of `start`.
+
+    What is too short to be of use counts as the shortest prefix that is. A code of fewer coordinates keeps its longest.
+
+    Examples
+    --------
+    >>> gathered(resolve_omega("harmonic", 4), 3).omega.round(3).tolist()
+    [0.0, 0.0, 0.88, 0.12]
+    """
+    start = min(start, weights.d)
+    omega = np.where(np.arange(1, weights.d + 1) < start, 0.0, weights.omega)
+    omega[start - 1] += weights.omega[: start - 1].sum()
+    return _normalized(omega)
+
+
+@lru_cache(maxsize=64)
 def beyond(weights: PrefixWeights, K: int) -> tuple[float, PrefixWeights]:
     """Return the weight of all prefixes past K together, which must have some, and how it is shared among them.
 

@@ -83,7 +83,7 @@ Shrinkage = Annotated[
 Lam = Annotated[float | None, typer.Option(help="mixture only: weight of reconstruction against labels.")]
 Noise = Annotated[str | None, typer.Option(help="Of denoising: masking:SHARE_KEPT or gaussian:SIGMA.")]
 Preserve = Annotated[
-    str | None, typer.Option("--preserve", help="Of similarity without pairs: neighbors or dot_products.")
+    str | None, typer.Option("--preserve", help="Of similarity without pairs: neighbors, dot_products or projections.")
 ]
 NeighborWeight = Annotated[str | None, typer.Option(help="Of similarity with pairs: weight of mined ones, or auto.")]
 Fidelity = Annotated[float | None, typer.Option(help="Of trained, scored pairs: weight of the full-width cosine.")]

@@ -120,7 +120,7 @@ def adapted_loop(z, shared, labels, bias, own_weight, own_offset, omega, **optio
     for k in np.flatnonzero(omega.omega) + 1:
         head, offset = shared[:, :k], bias
         if k <= min(len(own_weight), omega.support[-1] - 1):
-            head = head + own_weight[k - 1, :, :k]
+            head = (shared.shape[1] / k) ** 0.5 * head + own_weight[k - 1, :, :k]
             offset = own_offset[k - 1] if bias is None else bias + own_offset[k - 1]
         total = total + omega.omega[k - 1] * F.cross_entropy(F.linear(z[:, :k], head, offset), labels, **options)
     return total
