@@ -284,7 +284,7 @@ def _run(
         encoder.save(out, source_model=source_model, moments=moments)
         return done, None, dropped
     provenance = task.provenance(done, place, image)
-    with step_progress(steps_of(done), quiet=not shown, what="evaluating") as begin:
+    with step_progress(lambda: steps_of(done), quiet=not shown, what="evaluating") as begin:
         limits = None if bytes_per_vector is None else Limits(bytes_per_vector=bytes_per_vector)
         found = evaluate_fit(done, provenance, begin, limits)
     curve = found.comparisons[0].ours if found.comparisons else None
