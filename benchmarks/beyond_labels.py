@@ -4,10 +4,10 @@
     python -m benchmarks.beyond_labels --show       prints the table of the record and draws the figure
 
 Codes are fitted on 50 intents of Banking77 and find neighbors among rows of these, and among rows of the other 27: 1-NN
-accuracy by cosine, a mean of two draws of the 50. Validation rows are a fifth of each intent's training rows. Settings
-are chosen on them: of each objective the one with the best mean on its own intents at k = 8 to 64, among those at least
-level with principal components on the others from k = 16 on. Test rows are the official ones, and codes for them are
-fitted on all training rows of the 50.
+accuracy by cosine, a mean of two draws of the 50. Validation rows are a fifth of each intent's training rows; test rows
+are the official ones, and codes for them are fitted on all training rows of the 50. In bold: what `diagnose` names for
+use beyond the labels, chosen on validation rows. Promised: level with principal components on the other intents from
+k = 16 on, that is at most 0.01 behind, as such accuracies are known to about 0.01. If not, the exit code is 1.
 """
 
 # ruff: noqa: E402 - the number of threads is set before anything that reads it is imported
@@ -47,6 +47,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
+# What is recommended for use beyond the labels.
+NAMED = {"Fisher": "reconstruction=0.5", "ErrorBound": "", "Mixture": "", "Classification": "reconstruction=0.3"}
+LEVEL = 0.01
+
+
 def split(seed: int, y: np.ndarray) -> np.ndarray:
     """Return which rows are of the 50 intents of a draw."""
     return np.isin(y, np.random.default_rng(seed).permutation(np.unique(y))[:SEEN])
@@ -80,27 +85,20 @@ def measured(model: str, objective: Any) -> dict[str, dict[str, list[float]]]:
     return means
 
 
-def chosen(record: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return the setting of each objective that is chosen on validation rows."""
-    bar = np.array(record["principal components"][""]["validation"]["others"])[2:]
-    found = {}
-    for name, settings in record.items():
-        level = {
-            s: m["validation"] for s, m in settings.items() if np.all(np.array(m["validation"]["others"])[2:] >= bar)
-        }
-        if level and name != "principal components":
-            found[name] = max(level, key=lambda s: float(np.mean(level[s]["labels"][1:])))
-    return found
+def behind(record: Mapping[str, Mapping[str, Any]], part: str) -> dict[str, float]:
+    """Return how far recommended settings are behind principal components on the other intents, at worst."""
+    bar = np.array(record["principal components"][""][part]["others"])
+    named = {name: record[name][setting] for name, setting in NAMED.items() if setting in record.get(name, {})}
+    return {name: float((bar - means[part]["others"])[2:].max()) for name, means in named.items()}
 
 
 def table(record: Mapping[str, Mapping[str, Any]], part: str) -> list[str]:
     """Return the lines of a table."""
     lines = [f"| {part} rows | the 50 intents, k = {', '.join(map(str, KS))} | the other 27 |", "|---|---|---|"]
-    best = chosen(record)
     for name, settings in record.items():
         for setting, means in settings.items():
             call = name if name == "principal components" else f"`{name}({setting})`"
-            mark = "**" if best.get(name) == setting else ""
+            mark = "**" if NAMED.get(name) == setting else ""
             cells = (", ".join(f"{v:.3f}" for v in means[part][group]) for group in ("labels", "others"))
             lines.append(f"| {mark}{call}{mark} | {' | '.join(cells)} |")
     return lines
@@ -115,14 +113,13 @@ def draw(record: Mapping[str, Mapping[str, Any]]) -> None:
     import matplotlib.pyplot as plt
 
     figure, panels = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained")
-    best = chosen(record)
     for panel, k in zip(panels, (16, 32), strict=True):
         i = KS.index(k)
         for name, settings in record.items():
             points = np.array([[m["test"]["labels"][i], m["test"]["others"][i]] for m in settings.values()])
             (line,) = panel.plot(*points.T, "o-", label=name, markersize=4, linewidth=1)
             for j, setting in enumerate(settings):
-                if best.get(name) == setting:
+                if NAMED.get(name) == setting:
                     panel.plot(*points[j], "o", markersize=9, color=line.get_color())
         panel.set(title=f"k = {k}", xlabel="1-NN, the 50 intents with labels", ylabel="1-NN, the other 27")
     panels[0].legend(fontsize="small", frameon=False)
@@ -146,11 +143,14 @@ def main() -> int:
             with atomic_file(RECORD, "Record") as draft:
                 draft.write_text(json.dumps(record, indent=1) + "\n")
             print(name, setting, own[name][setting], flush=True)
-    if "principal components" in own:
-        print("\n".join([*table(own, "validation"), "", *table(own, "test")]))
+    if "principal components" not in own:
+        return 0
+    print("\n".join([*table(own, "validation"), "", *table(own, "test")]))
     if given.show and given.model == "minilm":
         draw(own)
-    return 0
+    found = behind(own, "test")
+    print("behind principal components at worst: " + ", ".join(f"{name} {gap:+.4f}" for name, gap in found.items()))
+    return 0 if all(gap <= LEVEL for gap in found.values()) else 1
 
 
 if __name__ == "__main__":

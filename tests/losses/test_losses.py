@@ -139,9 +139,9 @@ def test_weights_start_where_so_many_classes_can_be_separated():
     assert FullPrefixCoSENT(start=9).weights(4).support.tolist() == [4]  # the longest there is
 
 
-def test_auto_gives_the_weight_of_prefixes_that_are_too_short_to_the_first_that_is_not():
+def test_auto_gives_a_quarter_of_the_weight_of_prefixes_that_are_too_short_to_the_first_that_is_not():
     weights = FullPrefixCrossEntropy().weights(6, 77).omega  # from 4 on
-    wanted = np.array([0, 0, 0, 1 + 1 / 2 + 1 / 3 + 1 / 4, 1 / 5, 1 / 6])
+    wanted = np.array([0, 0, 0, 1 / 4 + (1 + 1 / 2 + 1 / 3) / 4, 1 / 5, 1 / 6])
     np.testing.assert_allclose(weights, wanted / wanted.sum(), rtol=1e-12)
     assert FullPrefixCrossEntropy().weights(3, 77).omega.tolist() == [0, 0, 1]
     named = FullPrefixCrossEntropy("harmonic", start=4).weights(6, 77).omega  # a name with a start: only cut

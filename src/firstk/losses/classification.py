@@ -31,7 +31,7 @@ class FullPrefixCrossEntropy(PrefixLoss):
     ----------
     omega : as in `PrefixLoss`, or "auto"
         "auto": "harmonic" from the length on at which that many classes can be separated, half of log2 C coordinates
-        (4 for 77 classes), unless `start` names it; that length has the weight of the shorter ones too.
+        (4 for 77 classes), unless `start` names it; that length also has a quarter of the weight of the shorter ones.
     estimator, generator
         "exact" or "sampled", which draws among the prefixes that share a head; source of the draws.
     start : int, optional
