@@ -67,8 +67,8 @@ def report(
         lines.append(f"Its first line: {advice.headline()}")
     if (curve, k, keep, bytes_per_vector) == (None, None, None, None):
         lines.append(
-            "That is by the fit's own evaluation, and what the fit was asked for. Another choice: --bytes-per-vector or "
-            "--keep. The page of a 'firstk curve': give that command --report."
+            "That is by the fit's own evaluation, and what the fit was asked for. Another choice: --bytes-per-vector "
+            "or --keep. The page of a 'firstk curve': give that command --report."
         )
     typer.echo("\n".join(lines))
 

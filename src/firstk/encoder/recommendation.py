@@ -21,11 +21,12 @@ RAW = "raw vectors"
 _ADDED = {"added": True}
 # A choice is made on searches for new documents alone where there are so many: fewer cannot tell codes apart.
 FEWEST_NEW = 30
-# Said once wherever a share above 100 % is printed.
+# Said once wherever embedded bits are recommended.
 ABOUT_BITS = (
-    "Embedded bits are a code as one string of bytes, what matters most first: it can be cut after any byte, and queries "
-    "stay float32."
+    "Embedded bits are a code as one string of bytes, what matters most first: it can be cut after any byte, and "
+    "queries stay float32."
 )
+# Said once wherever a share above 100 % is printed.
 ABOVE_RAW = "More than 100 % means better than the raw vectors: a fit can drop what misleads them."
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 

@@ -332,17 +332,44 @@ def compare(
             return error
         return replace(curve, label=name)
 
-    codes = (OURS, *baselines)
-    curves = []
-    for name, found in zip(codes, ordered_map(curve_of, codes, at_once(encoder, data), ahead=len(codes)), strict=True):
+    # A baseline that is the encoder, as PCA is for reconstruction, is not swept again.
+    swept = [OURS, *(name for name, baseline in baselines.items() if not _begins_with(baseline, encoder))]
+    found = {}
+    for name, curve in zip(swept, ordered_map(curve_of, swept, at_once(encoder, data), ahead=len(swept)), strict=True):
         progress(f"{metric}, {name}")
-        if isinstance(found, PrefixCurve):
-            curves.append(found)
+        found[name] = curve
+    ours, curves = found[OURS], []
+    assert isinstance(ours, PrefixCurve)
+    for name in baselines:
+        curve = found[name] if name in found else _at(ours, lengths if baseline_ks is None else baseline_ks, name)
+        if isinstance(curve, PrefixCurve):
+            curves.append(curve)
         elif notes is None:
-            raise found
+            raise curve
         else:
-            notes.append(f"{name} is left out: {found}")
-    return Comparison(curves[0], tuple(curves[1:]))
+            notes.append(f"{name} is left out: {curve}")
+    return Comparison(ours, tuple(curves))
+
+
+def _begins_with(baseline: FittedEncoder, encoder: FittedEncoder) -> bool:
+    """Tell whether the first coordinates of a baseline are those of the encoder, to the last bit."""
+    return (
+        encoder.network is None
+        and encoder.normalized == baseline.normalized
+        and np.array_equal(baseline.components[: encoder.d], encoder.components)
+        and np.array_equal(baseline.mean, encoder.mean)
+        and np.array_equal(baseline.query_mean, encoder.query_mean)
+    )
+
+
+def _at(curve: PrefixCurve, ks: Sequence[int], label: str) -> PrefixCurve:
+    """Return a curve at some of its prefix lengths, by another name."""
+    places = [curve.k.index(k) for k in ks if k in curve.k]
+    picked = {
+        name: None if values is None else tuple(values[i] for i in places)
+        for name, values in (("k", curve.k), ("score", curve.score), ("low", curve.low), ("high", curve.high))
+    }
+    return replace(curve, **picked, label=label, supported=None, details={})
 
 
 def lead_metric(encoder: FittedEncoder, data: EvaluationData | None = None) -> str:

@@ -87,13 +87,15 @@ def default_lengths(encoder: FittedEncoder) -> tuple[int, ...]:
 def default_bytes(encoder: FittedEncoder, also: float | None = None) -> tuple[int, ...]:
     """Return the numbers of bytes at which embedded bits are scored, those of the raw vectors and baselines as well.
 
-    None where the encoder has no cells for bits. Bits can be cut after any byte: after those of a limit, `also`, too.
+    None where the encoder has no cells for bits. Bits can be cut after any byte: after those of a limit, `also`, too. A
+    byte a column is the most: in as many, the columns as they are keep all there is to tell.
     """
     try:
         most = encoder.quantizer(None).bytes
     except InvalidInputError:
         return ()
-    return tuple(sorted({*byte_ladder(most), *byte_ladder(encoder.p), *([] if also is None else [int(also)])}))
+    ladders = {*byte_ladder(min(most, encoder.p)), *byte_ladder(encoder.p)}
+    return tuple(sorted(ladders | (set() if also is None else {int(also)})))
 
 
 def byte_ladder(most: int) -> tuple[int, ...]:
@@ -269,14 +271,18 @@ def scored_points(
     grid = _Grid(data, metric, sizes, every)
 
     def jobs() -> Iterator[Job]:
+        beside = replace(grid, sizes=_coarser_bytes(sizes, encoder))
+        rivals = {} if metric in OWN_METRICS else dict(others or {})
+        if any(precision.name == EMBEDDED for precision in precisions):  # first, as these take longest
+            yield from (beside.all_bits(baseline, other) for other, baseline in rivals.items())
         yield from grid.of(encoder, "", ks, precisions, seconds or {})
         if metric in OWN_METRICS:
             return
-        beside = replace(grid, sizes=_coarser_bytes(sizes, encoder))
         yield from beside.raw(encoder, precisions)
-        for other, baseline in (others or {}).items():
+        rounded = [precision for precision in precisions if precision.name != EMBEDDED]
+        for other, baseline in rivals.items():
             lengths = [k for k in _coarser_lengths(ks, encoder) if k <= baseline.d]
-            yield from beside.of(baseline, other, lengths, precisions, {})
+            yield from beside.of(baseline, other, lengths, rounded, {})
 
     # Jobs differ in size, and hold no more than their scores when they are done.
     for name, found in ordered_map(lambda job: (job[0], job[1]()), jobs(), at_once(encoder, data), ahead=MANY):
@@ -346,7 +352,9 @@ class _Grid:
         whole, encoder, lead = encoder, encoded_once(encoder, self.data), f"{code}, " if code else ""
         for precision in precisions:
             if precision.name == EMBEDDED:
-                yield from self._bits(whole, code, lead)
+                made = _once(partial(self._strings, whole, code))
+                for size in self.sizes:
+                    yield f"{lead}{size} bytes of embedded bits", partial(self._bits, made, code, [size])
             elif precision.name == "float32":  # nothing is rounded: one sweep scores every k
                 yield f"{lead}every k in float32", partial(self._unrounded, encoder, code, ks, seconds)
             else:
@@ -389,22 +397,27 @@ class _Grid:
                     found.append((point, scores.column(i)))
         return found
 
-    def _bits(self, encoder: FittedEncoder, code: str, lead: str) -> Iterator[Job]:
-        """Score embedded bits at every size."""
+    def all_bits(self, encoder: FittedEncoder, code: str) -> Job:
+        """Score embedded bits of a baseline, whose cells are fitted first, at every size."""
+        return f"{code}, embedded bits", partial(self._bits, partial(self._strings, encoder, code), code, self.sizes)
+
+    def _strings(self, encoder: FittedEncoder, code: str) -> BitStrings | None:
         if code == PLAIN:  # bits of columns as they are keep less than those of PCA
-            return
+            return None
         # A fitted encoder brings its cells along; a baseline gets cells of the rows that are stored.
         rows = None if not code or self.data.stored is None else self.data.stored
-        made = _once(partial(bit_strings, encoder, self.data, compares=self.metric in SEARCHES, rows=rows))
-        for size in self.sizes:
-            yield f"{lead}{size} bytes of embedded bits", partial(self._bytes, made, code, size)
+        return bit_strings(encoder, self.data, compares=self.metric in SEARCHES, rows=rows)
 
-    def _bytes(self, made: Callable[[], BitStrings | None], code: str, size: int) -> list[Scored]:
+    def _bits(self, made: Callable[[], BitStrings | None], code: str, sizes: Sequence[int]) -> list[Scored]:
+        """Score embedded bits at some sizes, those that the code has."""
         found = made()
-        if found is None or size not in found.sizes([size]):
+        if found is None:
             return []
-        point = OperatingPoint(found.coordinates(size), EMBEDDED, size, 0.0, code=code)
-        return [self._point(found.asking, replace(self.data, store=found.store(size)), point)]
+        scored = []
+        for size in found.sizes(sizes):
+            point = OperatingPoint(found.coordinates(size), EMBEDDED, size, 0.0, code=code)
+            scored.append(self._point(found.asking, replace(self.data, store=found.store(size)), point))
+        return scored
 
     def _point(self, encoder: FittedEncoder, data: EvaluationData, point: OperatingPoint) -> Scored:
         scores = per_row_scores(encoder, data, self.metric, np.array([encoder.d]))
@@ -412,7 +425,7 @@ class _Grid:
 
     def raw(self, encoder: FittedEncoder, precisions: Sequence[Precision]) -> Iterator[Job]:
         """Score the vectors as they came, and rounded."""
-        plain, p = _all_columns(encoder, self.metric), encoder.p
+        plain, p = encoded_once(_all_columns(encoder, self.metric), self.data), encoder.p
         yield RAW, partial(self._as_they_came, encoder)
         for precision in precisions:
             if precision.name not in ("float32", EMBEDDED):
