@@ -7,10 +7,10 @@ import pickle
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from threadpoolctl import threadpool_limits
 
 from firstk import Moments
 from firstk.exceptions import InvalidInputError
