@@ -188,7 +188,7 @@ def curve(
             confidence=confidence or None, baselines=baselines, rows=rows, progress=begin,
         )  # fmt: skip
     values = _as_record(found, encoder, model, source, rows) if json or report is not None else {}
-    written = []
+    written = [] if report is not None else ["", "To forward this as a page: the same command with --report page.html."]
     if plot is not None:
         _write_plot(plot, found)
         written.append(f"Picture: {plot}")

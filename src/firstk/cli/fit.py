@@ -83,7 +83,7 @@ Shrinkage = Annotated[
 Lam = Annotated[float | None, typer.Option(help="mixture only: weight of reconstruction against labels.")]
 Noise = Annotated[str | None, typer.Option(help="Of denoising: masking:SHARE_KEPT or gaussian:SIGMA.")]
 Preserve = Annotated[
-    str | None, typer.Option("--preserve", help="Of similarity without pairs: neighbors or dot_products.")
+    str | None, typer.Option("--preserve", help="Of similarity without pairs: neighbors, dot_products or projections.")
 ]
 NeighborWeight = Annotated[str | None, typer.Option(help="Of similarity with pairs: weight of mined ones, or auto.")]
 Fidelity = Annotated[float | None, typer.Option(help="Of trained, scored pairs: weight of the full-width cosine.")]
@@ -284,7 +284,7 @@ def _run(
         encoder.save(out, source_model=source_model, moments=moments)
         return done, None, dropped
     provenance = task.provenance(done, place, image)
-    with step_progress(steps_of(done), quiet=not shown, what="evaluating") as begin:
+    with step_progress(lambda: steps_of(done), quiet=not shown, what="evaluating") as begin:
         limits = None if bytes_per_vector is None else Limits(bytes_per_vector=bytes_per_vector)
         found = evaluate_fit(done, provenance, begin, limits)
     curve = found.comparisons[0].ours if found.comparisons else None
