@@ -18,7 +18,7 @@ from benchmarks.bytes.tables import RECORD, between
 from firstk._base.atomic_file import atomic_file
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGES = (DOCS / "how-many-bytes.md", DOCS / "choosing-k.md")
+PAGES = (DOCS / "how-many-bytes.md", DOCS / "choosing-k.md", DOCS / "compared-with.md")
 BLOCK = re.compile(r"(<!-- table: ([^\n]+?) -->\n)(?:(?!<!-- table: ).)*?(<!-- end -->)", re.DOTALL)
 NAMES = {
     "banking77": "Banking77",
@@ -67,6 +67,17 @@ def overview(record: Mapping[str, Any]) -> str:
             score, family = max((pair for pair in others if pair[0] is not None), default=(None, ""))
             cells.append(f"**{ours:.3f}**" + ("" if score is None else f"; {score:.3f} {family}"))
         lines.append(_row([_title(one["case"]), *cells]))
+    return "\n".join(lines)
+
+
+def compared(record: Mapping[str, Any]) -> str:
+    """Return recall of ours and of a few well-known methods on one case, at a few numbers of bytes."""
+    sizes, one = (8, 16, 32, 64), record["banking77-minilm recall@10"]
+    families = (HEADLINE, "faiss OPQ+PQ", "faiss PQ", "faiss PCA+RaBitQ", "faiss TurboQuant", "firstk binary")
+    lines = [_row(["", *(f"{size} bytes" for size in sizes)]), _row(["---"] * (len(sizes) + 1))]
+    for family in families:
+        scores = [_score(one, family, size) for size in sizes]
+        lines.append(_row([family, *("" if score is None else f"{score:.3f}" for score in scores)]))
     return "\n".join(lines)
 
 
@@ -124,6 +135,7 @@ def _held(scores: Mapping[str, Any], size: int) -> bool:
 
 TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "overview": overview,
+    "compared": compared,
     "others ahead": others_ahead,
     "claims": claims,
     "speed": speed,

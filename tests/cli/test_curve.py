@@ -104,7 +104,7 @@ def test_text_has_the_table_the_smallest_k_and_what_is_saved(folder, fisher):
     assert "plain truncation" in text
     lines = text.splitlines()
     # A baseline does the same in fewer bytes here, and that is the advice, with the commands.
-    start = r"Use (PCA|uncentred SVD), embedded bits of \d+ coordinates: 3 bytes a vector instead of 256. They keep "
+    start = r"Use (PCA|uncentred SVD), embedded bits: 3 bytes a vector instead of 256. They keep "
     code = re.match(start, lines[0])[1]
     objective = {"PCA": "reconstruction", "uncentred SVD": "similarity --preserve dot_products"}[code]
     assert lines[1] == "10,000,000 vectors: 30.0 MB instead of 2.56 GB."

@@ -131,7 +131,7 @@ def test_bits_are_chosen_by_bytes_and_never_by_k():
     with pytest.raises(ValueError, match=r"no k = 20 .* it has k = 8, 16"):
         table.choose(k=20)
     assert table.recommend(Limits(bytes_per_vector=16)).headline().startswith(
-        "Store embedded bits of 30 coordinates: 16 bytes a vector instead of 256. They keep"
+        "Store embedded bits: 16 bytes a vector instead of 256. They keep"
     )  # fmt: skip
     assert (table.full, table.prefixes, table.embedded) == (INTS[1], tuple(INTS), tuple(BITS))
     assert [curve.label for curve in table.curves()] == ["int8"]

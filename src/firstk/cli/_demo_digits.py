@@ -105,7 +105,7 @@ def fit_and_evaluate(data: Split, *, quiet: bool = True) -> tuple[dict[str, Stre
     }
     if importlib.util.find_spec("torch") is None:
         del objectives[TRAINED]
-    with step_progress(len(objectives) + len(QUESTIONS), quiet=quiet, what="fitting and evaluating") as begin:
+    with step_progress(lambda: len(objectives) + len(QUESTIONS), quiet=quiet, what="fitting and evaluating") as begin:
         fits = {}
         for name, objective in objectives.items():
             begin(name)

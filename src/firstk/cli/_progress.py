@@ -47,8 +47,11 @@ def counted_progress(what: str, *, quiet: bool) -> Iterator[tuple[Callable[[int]
 
 
 @contextmanager
-def step_progress(total: int | None, *, quiet: bool, what: str = "") -> Iterator[Callable[[str], None]]:
-    """Give a function that is told the name of each step when it begins; `total` is None where it is not known."""
+def step_progress(total: Callable[[], int] | None, *, quiet: bool, what: str = "") -> Iterator[Callable[[str], None]]:
+    """Give a function that is told the name of each step; `total` is None where it is not known.
+
+    It is asked only where the bar is shown.
+    """
     if not looked_at(quiet):
         yield lambda name: None
         return
@@ -56,7 +59,10 @@ def step_progress(total: int | None, *, quiet: bool, what: str = "") -> Iterator
 
     from firstk._base.progress import showing
 
-    with tqdm(total=total, desc=what, unit=" steps", leave=False, file=sys.stderr) as bar, showing("auto"):
+    with (
+        tqdm(total=None if total is None else total(), desc=what, unit=" steps", leave=False, file=sys.stderr) as bar,
+        showing("auto"),
+    ):
         begun = False
 
         def begin(name: str) -> None:

@@ -64,11 +64,11 @@ MetricName = Annotated[
         "objective's own, or ndcg@10 where documents are judged."
     ),
 ]
-Confidence = Annotated[float, typer.Option(help="Of the bootstrap intervals; 0 for none.")]
+Confidence = Annotated[float, typer.Option(help="Confidence of the bootstrap intervals; 0 for none.")]
 Precisions = Annotated[
     str | None,
     typer.Option(
-        help="How codes may be stored: float32, float16, int8, int4, binary, embedded; several with commas. All."
+        help="Choose among these: float32, float16, int8, int4, binary, embedded, with commas; all if not given."
     ),
 ]
 BinaryQueries = Annotated[
@@ -188,7 +188,7 @@ def curve(
             confidence=confidence or None, baselines=baselines, rows=rows, progress=begin,
         )  # fmt: skip
     values = _as_record(found, encoder, model, source, rows) if json or report is not None else {}
-    written = []
+    written = [] if report is not None else ["", "To forward this as a page: the same command with --report page.html."]
     if plot is not None:
         _write_plot(plot, found)
         written.append(f"Picture: {plot}")

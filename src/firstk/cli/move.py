@@ -56,7 +56,7 @@ def move(
         typer.Option("--id", help="Column of ids; 'id' or the primary key if not given.", metavar="COLUMN"),
     ] = None,
     columns: Annotated[
-        str | None, typer.Option(help="Other columns that travel along, with commas; all if not given, '' for none.")
+        str | None, typer.Option(help="Other columns to copy, with commas; all if not given, '' for none.")
     ] = None,
     nan: NanOption = "refuse",
     batch: Annotated[int, typer.Option(help="Rows that are encoded and written at a time.")] = 1000,

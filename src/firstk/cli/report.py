@@ -55,12 +55,22 @@ def report(
     """
     from firstk.encoder.storage.folder import read_manifest
     from firstk.evaluation.records import read_report
+    from firstk.evaluation.report.advice import advice_of
     from firstk.evaluation.report.curve_file import read_curve
 
     check_new(out, force=force)
     found = read_report(model) if curve is None else read_curve(curve, read_manifest(model).config)
     page = write_report(out, found, model, rows=rows, k=k, keep=keep, bytes_per_vector=bytes_per_vector)
-    typer.echo(f"Open the page: {page.resolve().as_uri()}")
+    lines = [f"Open the page: {page.resolve().as_uri()}"]
+    advice = advice_of(found, k, keep, bytes_per_vector)
+    if advice is not None:
+        lines.append(f"Its first line: {advice.headline()}")
+    if (curve, k, keep, bytes_per_vector) == (None, None, None, None):
+        lines.append(
+            "That is by the fit's own evaluation, and what the fit was asked for. Another choice: --bytes-per-vector "
+            "or --keep. The page of a 'firstk curve': give that command --report."
+        )
+    typer.echo("\n".join(lines))
 
 
 def write_report(

@@ -21,6 +21,11 @@ RAW = "raw vectors"
 _ADDED = {"added": True}
 # A choice is made on searches for new documents alone where there are so many: fewer cannot tell codes apart.
 FEWEST_NEW = 30
+# Said once wherever embedded bits are recommended.
+ABOUT_BITS = (
+    "Embedded bits are a code as one string of bytes, what matters most first: it can be cut after any byte, and "
+    "queries stay float32."
+)
 # Said once wherever a share above 100 % is printed.
 ABOVE_RAW = "More than 100 % means better than the raw vectors: a fit can drop what misleads them."
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
@@ -80,9 +85,8 @@ class OperatingPoint:
             return f"a product quantizer of the {RAW} ({self.code})"
         if self.code == RAW:
             return f"the {RAW} as {'embedded bits' if self.precision == EMBEDDED else self.stored_as}"
-        if self.precision == EMBEDDED:
-            bits = f"embedded bits of {self.k:,} {'coordinate' if self.k == 1 else 'coordinates'}"
-            return f"{self.code}, {bits}" if self.code else bits
+        if self.precision == EMBEDDED:  # the number of coordinates that have bits is nobody's choice
+            return f"{self.code}, embedded bits" if self.code else "embedded bits"
         numbers = f"{self.k:,} {'coordinate' if self.k == 1 else 'coordinates'} as {self.stored_as}"
         return f"{self.code}, {numbers}" if self.code else numbers
 
@@ -284,8 +288,17 @@ class Recommendation:
         if self.thresholds:
             parts = (f"{100 * s:g} %: {c.point} ({_bytes(c.point.bytes)})" for s, c in self._by_share())
             yield f"Cheapest of this model that keep a share of {self._whose()}{self.where}: {'; '.join(parts)}."
+        if any(point.precision == EMBEDDED for point in self._points()):
+            yield ABOUT_BITS
         if self._above:
             yield ABOVE_RAW
+
+    def _points(self) -> Iterator[OperatingPoint]:
+        """Yield what the lines speak of, some of it more than once."""
+        shown = (self.advised, self.chosen, self.safe if self._unsure else None, *self.thresholds)
+        yield from (choice.point for choice in shown if choice is not None)
+        if self.advised is None and self.best is not None:
+            yield self.best.point
 
     def _by_share(self) -> Iterator[tuple[float, Choice]]:
         return zip(self.shares, self.thresholds, strict=True)

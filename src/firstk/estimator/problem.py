@@ -16,7 +16,7 @@ import numpy as np
 from firstk import __version__, objectives, orderings, solvers
 from firstk._base.checks import bad_parameter, check_choice, check_finite, check_flag, check_matrix, class_path
 from firstk._base.json_records import settings_of
-from firstk._base.linalg import row_space
+from firstk._base.linalg import row_space, signed
 from firstk._base.memory import check_fits
 from firstk._base.prefix_weights import NAMES as OMEGA_NAMES
 from firstk._base.progress import Verbose, showing
@@ -280,6 +280,8 @@ class Problem:
 
     def _solved_by(self, solver: Solver, request: FitRequest, choice: selection.Choice | None = None) -> FittedEncoder:
         statistics, encoder = request.statistics, solver.solve(request)
+        if request.objective.conventions.scaling == "projection":
+            encoder = replace(encoder, components=_in_order(encoder.components))
         config = self._config(request.objective, statistics.moments.rows, statistics.fingerprint, choice, encoder.d)
         return replace(encoder, config={**config, **encoder.config})
 
@@ -397,7 +399,7 @@ def _check_conventions(objective: Objective) -> None:
     owner, own = f"{type(objective).__name__}.conventions", objective.conventions
     if not isinstance(own, Conventions):
         raise bad_parameter("conventions", type(objective).__name__, "a firstk.contracts.Conventions", own)
-    check_choice(own.scaling, ("orthonormal", "metric", "noise"), "scaling", owner)
+    check_choice(own.scaling, ("orthonormal", "metric", "noise", "projection"), "scaling", owner)
     sides = ("sides",) if objective.supervision == "pairs" else ("mean", "none")
     check_choice(own.centring, sides, "centring", owner)
     check_flag(own.normalized, "normalized", owner)
@@ -454,6 +456,12 @@ def _documents(statistics: Statistics) -> dict[str, np.ndarray] | None:
         return None
     vectors = {"X": sample[name]}
     return vectors | ({"weight": sample["weight"]} if "weight" in sample else {})
+
+
+def _in_order(components: np.ndarray) -> np.ndarray:
+    """Return rows that are orthonormal and span, prefix by prefix, what these span; signs by convention."""
+    axes = np.ascontiguousarray(np.linalg.qr(components.T)[0].T)
+    return axes * signed(axes)[:, None]
 
 
 def _means(objective: Objective, moments: Moments | PairMoments) -> tuple[np.ndarray, np.ndarray]:

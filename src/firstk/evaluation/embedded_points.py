@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from threading import Lock
 
 import numpy as np
 
@@ -36,6 +37,7 @@ class BitStrings:
     quantizer: EmbeddedQuantizer
     asking: EncodedOnce
     _bits: dict[tuple[object, ...], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
 
     def sizes(self, wanted: Iterable[int]) -> list[int]:
         """Return the numbers of bytes, of those wanted, that the code has."""
@@ -56,12 +58,13 @@ class BitStrings:
     def _whole(self, Z: np.ndarray) -> np.ndarray:
         """Return the bits of codes, at all bytes; those of one array are made once for all sizes."""
         place = (Z.__array_interface__["data"][0], Z.shape, Z.strides, Z.dtype)
-        if place not in self._bits:
-            offset, d = self.quantizer.stored.offset, self.quantizer.trees.d
-            codes = Z if offset is None else Z[:, :d] - offset[:d]
-            codes = unit_rows(codes) if self.quantizer.encoder.normalized else codes
-            self._bits[place] = Z, self.quantizer.encode_codes(codes)  # with Z, lest another array take its place
-        return self._bits[place][1]
+        with self._lock:
+            if place not in self._bits:
+                offset, d = self.quantizer.stored.offset, self.quantizer.trees.d
+                codes = Z if offset is None else Z[:, :d] - offset[:d]
+                codes = unit_rows(codes) if self.quantizer.encoder.normalized else codes
+                self._bits[place] = Z, self.quantizer.encode_codes(codes)  # with Z, lest another array take its place
+            return self._bits[place][1]
 
 
 def bit_strings(

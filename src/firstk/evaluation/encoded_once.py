@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,14 @@ class EncodedOnce(FittedEncoder):
         Arrays whose codes are remembered; those of others are computed each time.
     codes : dict
         From the position of an array and the side to its codes at full width.
+    lock : Lock
+        Held while an array is encoded, so that threads that want its codes wait for them.
     """
 
     whole: FittedEncoder | None = None
     arrays: tuple[Any, ...] = ()
     codes: dict[tuple[int, str], np.ndarray] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
 
     def coordinates(
         self,
@@ -45,8 +49,9 @@ class EncodedOnce(FittedEncoder):
         at = next((i for i, array in enumerate(self.arrays) if array is X), None)
         if at is None or self.whole is None or k is not None:
             return super().coordinates(X, k, side=side, owner=owner, exact=exact)
-        if (at, side) not in self.codes:
-            self.codes[at, side] = self.whole.coordinates(X, side=side, owner=owner, exact=True)
+        with self.lock:
+            if (at, side) not in self.codes:
+                self.codes[at, side] = self.whole.coordinates(X, side=side, owner=owner, exact=True)
         return self.codes[at, side][:, : self.d]
 
 

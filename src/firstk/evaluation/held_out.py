@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from firstk import __version__, metrics
+from firstk._base.concurrency import ordered_map
 from firstk._base.remote import place_of
 from firstk.contracts import Objective
 from firstk.data.precision import PRECISIONS
@@ -25,7 +27,7 @@ from firstk.estimator.fit_files import StreamedFit
 from firstk.evaluation.baselines import BASELINES, baselines_of
 from firstk.evaluation.new_documents import population_of
 from firstk.evaluation.operating_points import PrecisionTable
-from firstk.evaluation.precision_cost import OWN_METRICS, default_bytes, ladder, precision_table
+from firstk.evaluation.precision_cost import OWN_METRICS, at_once, default_bytes, ladder, precision_table
 from firstk.evaluation.recommending import AS_GOOD, CHANCE_CODE, Limits, simpler_codes
 from firstk.evaluation.records import AxisStatistics, Comparison, HeldOutReport, ImageSamples, Packed
 from firstk.evaluation.search_notes import search_notes
@@ -53,6 +55,8 @@ WORTH = 0.5
 # and stored rows that a fit compares by them. `firstk curve` compares all.
 COUNTED, MOST_PAIRS = ("recall@10", "mined_ndcg@10"), 2_000_000
 CONFIDENCE = 0.95
+# The name of the encoder among the codes that are compared.
+OURS = "ours"
 # Entries of the decoder that a page can carry: about 400 kB of text.
 MOST_ENTRIES = 150_000
 
@@ -131,7 +135,7 @@ def evaluate_fit(
         With a held-out part.
     source : Provenance
     progress : callable (str) -> None
-        Told what is evaluated next.
+        Told what has been evaluated.
     limits : Limits, optional
         What is recommended by; 99 % of the score of the raw vectors if not given.
 
@@ -148,7 +152,10 @@ def evaluate_fit(
         )
     notes: list[str] = []
     baselines, people = _baselines_of(fit), population_of(data)
-    comparisons = tuple(_comparisons(encoder, people.data, baselines, notes, progress))
+    with ThreadPoolExecutor(1) as beside:
+        # The cells of bits, which the table needs, are fitted while curves are swept.
+        sizes = beside.submit(default_bytes, encoder, None if limits is None else limits.bytes_per_vector)
+        comparisons = tuple(_comparisons(encoder, people.data, baselines, notes, progress))
     if data.relevance is not None:
         notes.extend(search_notes(encoder, people))
     elif data.left is not None:
@@ -157,9 +164,8 @@ def evaluate_fit(
     if comparisons:
         notes += about_list(comparisons[0].ours)
         metric, others = comparisons[0].ours.metric, rivals(comparisons[0], baselines)
-        sizes = default_bytes(encoder, None if limits is None else limits.bytes_per_vector)
         table = precision_table(
-            encoder, affordable(data, metric, notes), metric, sizes=sizes, others=others, progress=progress
+            encoder, affordable(data, metric, notes), metric, sizes=sizes.result(), others=others, progress=progress
         )
         table = replace(table, input_bytes=encoder.p * source.itemsize)
         advice = recommendation_of(table, limits, notes)
@@ -306,26 +312,64 @@ def compare(
     notes : list of str, optional
         Gets a note for each baseline that cannot be scored; without it, that raises.
     progress : callable (str) -> None
-        Told what is evaluated next.
+        Told what has been evaluated.
     """
     data = METRICS[check_metric(metric, data)].prepare(encoder, data)
-    progress(f"{metric}, ours")
-    ours = prefix_curve(encoder, data, metric, ks, confidence=confidence)
-    curves = []
-    for name, baseline in baselines.items():
-        progress(f"{metric}, {name}")
+    raw = METRICS[metric].raw(encoder, data)
+    lengths = range(1, encoder.d + 1) if ks is None else ks
+
+    def curve_of(name: str) -> PrefixCurve | InvalidInputError:
+        if name == OURS:
+            return prefix_curve(encoder, data, metric, lengths, confidence=confidence, input_score=raw)
+        baseline = baselines[name]
         if metric == "explained_variance" and baseline.decoder is not None:
             # Variance is that about the mean, so what a baseline leaves out is filled with the mean.
             baseline = replace(baseline, mean=encoder.mean, query_mean=encoder.mean)
-        lengths = [k for k in (ours.k if baseline_ks is None else baseline_ks) if k <= baseline.d]
+        own = [k for k in (lengths if baseline_ks is None else baseline_ks) if k <= baseline.d]
         try:
-            curve = prefix_curve(baseline, data, metric, lengths, confidence=confidence, input_score=ours.input_score)
-            curves.append(replace(curve, label=name))
+            curve = prefix_curve(baseline, data, metric, own, confidence=confidence, input_score=raw)
         except InvalidInputError as error:
-            if notes is None:
-                raise
-            notes.append(f"{name} is left out: {error}")
+            return error
+        return replace(curve, label=name)
+
+    # A baseline that is the encoder, as PCA is for reconstruction, is not swept again.
+    swept = [OURS, *(name for name, baseline in baselines.items() if not _begins_with(baseline, encoder))]
+    found = {}
+    for name, curve in zip(swept, ordered_map(curve_of, swept, at_once(encoder, data), ahead=len(swept)), strict=True):
+        progress(f"{metric}, {name}")
+        found[name] = curve
+    ours, curves = found[OURS], []
+    assert isinstance(ours, PrefixCurve)
+    for name in baselines:
+        curve = found[name] if name in found else _at(ours, lengths if baseline_ks is None else baseline_ks, name)
+        if isinstance(curve, PrefixCurve):
+            curves.append(curve)
+        elif notes is None:
+            raise curve
+        else:
+            notes.append(f"{name} is left out: {curve}")
     return Comparison(ours, tuple(curves))
+
+
+def _begins_with(baseline: FittedEncoder, encoder: FittedEncoder) -> bool:
+    """Tell whether the first coordinates of a baseline are those of the encoder, to the last bit."""
+    return (
+        encoder.network is None
+        and encoder.normalized == baseline.normalized
+        and np.array_equal(baseline.components[: encoder.d], encoder.components)
+        and np.array_equal(baseline.mean, encoder.mean)
+        and np.array_equal(baseline.query_mean, encoder.query_mean)
+    )
+
+
+def _at(curve: PrefixCurve, ks: Sequence[int], label: str) -> PrefixCurve:
+    """Return a curve at some of its prefix lengths, by another name."""
+    places = [curve.k.index(k) for k in ks if k in curve.k]
+    picked = {
+        name: None if values is None else tuple(values[i] for i in places)
+        for name, values in (("k", curve.k), ("score", curve.score), ("low", curve.low), ("high", curve.high))
+    }
+    return replace(curve, **picked, label=label, supported=None, details={})
 
 
 def lead_metric(encoder: FittedEncoder, data: EvaluationData | None = None) -> str:

@@ -10,19 +10,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
+from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from firstk._base.checks import bad_parameter, check_prefix, is_int
+from firstk._base.concurrency import cores, ordered_map
 from firstk.data.precision import PRECISIONS, Precision, resolve_precision
 from firstk.encoder.curve import supported_lengths
 from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.encoder.naming import objective_name
 from firstk.encoder.recommendation import EMBEDDED, PRODUCT_QUANTIZER, RAW, OperatingPoint
 from firstk.evaluation.baselines import plain_truncation
-from firstk.evaluation.embedded_points import bit_strings
+from firstk.evaluation.embedded_points import BitStrings, bit_strings
 from firstk.evaluation.encoded_once import encoded_once
 from firstk.evaluation.new_documents import Population, population_of, with_seen
 from firstk.evaluation.operating_points import PrecisionTable, in_order
@@ -58,6 +61,10 @@ RESAMPLES = 200
 # of more rows is taken in proportion.
 SEARCHED_BYTES, MOST_SEARCHED = 1 << 26, 4_000_000
 TIMED_SEARCHES = 15
+# Jobs that may wait for an earlier one: all of them.
+MANY = 1_000_000
+# Bytes that points scored at the same time may take together: each has a few copies of the stored codes.
+AT_ONCE, COPIES = 1 << 30, 4
 
 
 def ladder(d: int) -> tuple[int, ...]:
@@ -80,13 +87,15 @@ def default_lengths(encoder: FittedEncoder) -> tuple[int, ...]:
 def default_bytes(encoder: FittedEncoder, also: float | None = None) -> tuple[int, ...]:
     """Return the numbers of bytes at which embedded bits are scored, those of the raw vectors and baselines as well.
 
-    None where the encoder has no cells for bits. Bits can be cut after any byte: after those of a limit, `also`, too.
+    None where the encoder has no cells for bits. Bits can be cut after any byte: after those of a limit, `also`, too. A
+    byte a column is the most: in as many, the columns as they are keep all there is to tell.
     """
     try:
         most = encoder.quantizer(None).bytes
     except InvalidInputError:
         return ()
-    return tuple(sorted({*byte_ladder(most), *byte_ladder(encoder.p), *([] if also is None else [int(also)])}))
+    ladders = {*byte_ladder(min(most, encoder.p)), *byte_ladder(encoder.p)}
+    return tuple(sorted(ladders | (set() if also is None else {int(also)})))
 
 
 def byte_ladder(most: int) -> tuple[int, ...]:
@@ -162,7 +171,7 @@ def precision_table(
         How many rows the store will hold; the rows at hand if not given. Searches are timed over at most 64 MiB of
         codes, and the time of more is taken in proportion.
     progress : callable (str) -> None
-        Told what is evaluated next.
+        Told what has been evaluated.
 
     Returns
     -------
@@ -236,6 +245,8 @@ def _of_new(scored: Sequence[Scored], people: Population, facts: dict[str, Any])
 
 # A point, and its scores by row; None where the score is a constant.
 Scored = tuple[OperatingPoint, PerRowScores | None]
+# What scores some points, by name.
+Job = tuple[str, Callable[[], list[Scored]]]
 
 
 def scored_points(
@@ -252,22 +263,40 @@ def scored_points(
     seconds: Mapping[int, float] | None = None,
     progress: Callable[[str], None] = lambda what: None,
 ) -> Iterator[Scored]:
-    """Score the points of a table, rows apart; arguments as in `precision_table`.
+    """Score the points of a table on all cores, rows apart; arguments as in `precision_table`.
 
     With `every`, lengths that take as many bytes as the next are scored as well.
     """
     sizes = default_bytes(encoder) if sizes is None else sizes
-    grid = _Grid(data, metric, progress, sizes, every)
-    yield from grid.of(encoder, "", ks, precisions, seconds or {})
-    if metric in OWN_METRICS:
-        return
-    beside = replace(grid, sizes=_coarser_bytes(sizes, encoder))
-    yield from beside.raw(encoder, precisions)
-    for other, baseline in (others or {}).items():
-        lengths = [k for k in _coarser_lengths(ks, encoder) if k <= baseline.d]
-        yield from beside.of(baseline, other, lengths, precisions, {})
-    if product_quantizer and faiss_is_there():
-        yield from grid.product_quantizers(encoder)
+    grid = _Grid(data, metric, sizes, every)
+
+    def jobs() -> Iterator[Job]:
+        beside = replace(grid, sizes=_coarser_bytes(sizes, encoder))
+        rivals = {} if metric in OWN_METRICS else dict(others or {})
+        if any(precision.name == EMBEDDED for precision in precisions):  # first, as these take longest
+            yield from (beside.all_bits(baseline, other) for other, baseline in rivals.items())
+        yield from grid.of(encoder, "", ks, precisions, seconds or {})
+        if metric in OWN_METRICS:
+            return
+        yield from beside.raw(encoder, precisions)
+        rounded = [precision for precision in precisions if precision.name != EMBEDDED]
+        for other, baseline in rivals.items():
+            lengths = [k for k in _coarser_lengths(ks, encoder) if k <= baseline.d]
+            yield from beside.of(baseline, other, lengths, rounded, {})
+
+    # Jobs differ in size, and hold no more than their scores when they are done.
+    for name, found in ordered_map(lambda job: (job[0], job[1]()), jobs(), at_once(encoder, data), ahead=MANY):
+        progress(name)
+        yield from found
+    if product_quantizer and metric not in OWN_METRICS and faiss_is_there():
+        for name, job in grid.product_quantizers(encoder):
+            yield from job()
+            progress(name)
+
+
+def at_once(encoder: FittedEncoder, data: EvaluationData) -> int:
+    """Return how many codes of the data may be scored at the same time: one on each core, as far as memory goes."""
+    return max(1, min(cores(), AT_ONCE // (COPIES * 4 * encoder.p * max(1, n_rows(data.stored)))))
 
 
 def _coarser_lengths(ks: Sequence[int], encoder: FittedEncoder) -> list[int]:
@@ -304,11 +333,10 @@ def tabulated(scored: Sequence[Scored], metric: str, **facts: Any) -> PrecisionT
 
 @dataclass(frozen=True)
 class _Grid:
-    """Scores of points on one set of rows, with those of the draws."""
+    """What scores points on one set of rows, as jobs that do not depend on each other."""
 
     data: EvaluationData
     metric: str
-    progress: Callable[[str], None]
     sizes: Sequence[int] = ()
     every: bool = False
 
@@ -319,27 +347,29 @@ class _Grid:
         ks: Sequence[int],
         precisions: Sequence[Precision],
         seconds: Mapping[int, float],
-    ) -> Iterator[Scored]:
+    ) -> Iterator[Job]:
         """Score every prefix length of an encoder in every precision."""
-        whole, encoder = encoder, encoded_once(encoder, self.data)
+        whole, encoder, lead = encoder, encoded_once(encoder, self.data), f"{code}, " if code else ""
         for precision in precisions:
             if precision.name == EMBEDDED:
-                yield from self._bits(whole, code)
-                continue
-            if precision.name == "float32":  # nothing is rounded: one sweep scores every k
-                yield from self._unrounded(encoder, code, ks, seconds)
-                continue
-            self.progress(f"{f'{code}, ' if code else ''}{precision.name}")
-            lengths = ks if self.every else _apart(ks, precision)
-            yield from self._rounded(encoder, code, precision, lengths, seconds)
+                made = _once(partial(self._strings, whole, code))
+                for size in self.sizes:
+                    yield f"{lead}{size} bytes of embedded bits", partial(self._bits, made, code, [size])
+            elif precision.name == "float32":  # nothing is rounded: one sweep scores every k
+                yield f"{lead}every k in float32", partial(self._unrounded, encoder, code, ks, seconds)
+            else:
+                lengths = ks if self.every else _apart(ks, precision)
+                work = partial(self._rounded, encoder, code, precision, lengths, seconds)
+                yield f"{lead}{precision.name}", work
 
     def _unrounded(
         self, encoder: FittedEncoder, code: str, ks: Sequence[int], seconds: Mapping[int, float]
-    ) -> Iterator[Scored]:
-        self.progress(f"{f'{code}, ' if code else ''}every k in float32")
+    ) -> list[Scored]:
         scores = per_row_scores(encoder, self.data, self.metric, np.array(ks))
-        for i, (k, score) in enumerate(zip(ks, scores.score().tolist(), strict=True)):
-            yield OperatingPoint(k, "float32", 4 * k, score, seconds.get(k), code), scores.column(i)
+        return [
+            (OperatingPoint(k, "float32", 4 * k, score, seconds.get(k), code), scores.column(i))
+            for i, (k, score) in enumerate(zip(ks, scores.score().tolist(), strict=True))
+        ]
 
     def _rounded(
         self,
@@ -348,10 +378,11 @@ class _Grid:
         precision: Precision,
         ks: Sequence[int],
         seconds: Mapping[int, float],
-    ) -> Iterator[Scored]:
+    ) -> list[Scored]:
         """Score prefixes stored in one precision; bits with queries as they are, then with bits of queries."""
         Z = encoder.coordinates(self.data.stored, owner="precision_table")
         asked = ("float32", "binary") if precision.name == "binary" and self.metric in SEARCHES else ("float32",)
+        found: list[Scored] = []
         for queries in asked:
             # By Hamming distance, as an index of bits compares: the cosine of signs. Readouts find means and scales.
             signs = precision.name == "binary" and (queries == "binary" or self.metric in READOUTS)
@@ -363,45 +394,71 @@ class _Grid:
                 for i, (k, score) in enumerate(zip(lengths, scores.score().tolist(), strict=True)):
                     size = precision.bytes_per_vector(k)
                     point = OperatingPoint(k, precision.name, size, score, seconds.get(k), code, queries)
-                    yield point, scores.column(i)
+                    found.append((point, scores.column(i)))
+        return found
 
-    def _bits(self, encoder: FittedEncoder, code: str) -> Iterator[Scored]:
-        """Score embedded bits at every size."""
+    def all_bits(self, encoder: FittedEncoder, code: str) -> Job:
+        """Score embedded bits of a baseline, whose cells are fitted first, at every size."""
+        return f"{code}, embedded bits", partial(self._bits, partial(self._strings, encoder, code), code, self.sizes)
+
+    def _strings(self, encoder: FittedEncoder, code: str) -> BitStrings | None:
         if code == PLAIN:  # bits of columns as they are keep less than those of PCA
-            return
+            return None
         # A fitted encoder brings its cells along; a baseline gets cells of the rows that are stored.
         rows = None if not code or self.data.stored is None else self.data.stored
-        found = bit_strings(encoder, self.data, compares=self.metric in SEARCHES, rows=rows)
+        return bit_strings(encoder, self.data, compares=self.metric in SEARCHES, rows=rows)
+
+    def _bits(self, made: Callable[[], BitStrings | None], code: str, sizes: Sequence[int]) -> list[Scored]:
+        """Score embedded bits at some sizes, those that the code has."""
+        found = made()
         if found is None:
-            return
-        for size in found.sizes(self.sizes):
-            self.progress(f"{f'{code}, ' if code else ''}{size} bytes of embedded bits")
+            return []
+        scored = []
+        for size in found.sizes(sizes):
             point = OperatingPoint(found.coordinates(size), EMBEDDED, size, 0.0, code=code)
-            yield self._point(found.asking, replace(self.data, store=found.store(size)), point)
+            scored.append(self._point(found.asking, replace(self.data, store=found.store(size)), point))
+        return scored
 
     def _point(self, encoder: FittedEncoder, data: EvaluationData, point: OperatingPoint) -> Scored:
         scores = per_row_scores(encoder, data, self.metric, np.array([encoder.d]))
         return _with_score(point, scores)
 
-    def raw(self, encoder: FittedEncoder, precisions: Sequence[Precision]) -> Iterator[Scored]:
+    def raw(self, encoder: FittedEncoder, precisions: Sequence[Precision]) -> Iterator[Job]:
         """Score the vectors as they came, and rounded."""
-        plain, p = _all_columns(encoder, self.metric), encoder.p
-        self.progress(RAW)
-        rows, whole = METRICS[self.metric].raw_rows(encoder, self.data), METRICS[self.metric].raw_constant
-        point = OperatingPoint(p, "float32", 4 * p, whole or 0.0, code=RAW)
-        yield (point, None) if rows is None else _with_score(point, rows)
+        plain, p = encoded_once(_all_columns(encoder, self.metric), self.data), encoder.p
+        yield RAW, partial(self._as_they_came, encoder)
         for precision in precisions:
             if precision.name not in ("float32", EMBEDDED):
-                self.progress(f"{RAW} in {precision.name}")
-                yield from self._rounded(plain, RAW, precision, [p], {})
+                yield f"{RAW} in {precision.name}", partial(self._rounded, plain, RAW, precision, [p], {})
 
-    def product_quantizers(self, encoder: FittedEncoder) -> Iterator[Scored]:
-        """Score product quantizers of the raw vectors."""
+    def _as_they_came(self, encoder: FittedEncoder) -> list[Scored]:
+        rows, whole = METRICS[self.metric].raw_rows(encoder, self.data), METRICS[self.metric].raw_constant
+        point = OperatingPoint(encoder.p, "float32", 4 * encoder.p, whole or 0.0, code=RAW)
+        return [(point, None) if rows is None else _with_score(point, rows)]
+
+    def product_quantizers(self, encoder: FittedEncoder) -> Iterator[Job]:
+        """Score product quantizers of the raw vectors, which faiss trains on all cores."""
         plain, p = encoded_once(_all_columns(encoder, self.metric), self.data), encoder.p
         for size, stored in quantizers(plain.coordinates(self.data.stored, owner="precision_table")):
-            self.progress(f"a product quantizer of {size} bytes")
             point = OperatingPoint(p, PRODUCT_QUANTIZER, size, 0.0, code="faiss")
-            yield self._point(plain, replace(self.data, store=stored), point)
+            data = replace(self.data, store=stored)
+            yield (
+                f"a product quantizer of {size} bytes",
+                lambda data=data, point=point: [  # type: ignore[misc]
+                    self._point(plain, data, point)
+                ],
+            )
+
+
+def _once(make: Callable[[], BitStrings | None]) -> Callable[[], BitStrings | None]:
+    """Return what makes something the first time it is asked, while other threads that ask wait for it."""
+    made, lock = cache(make), Lock()
+
+    def ask() -> BitStrings | None:
+        with lock:
+            return made()
+
+    return ask
 
 
 def _all_columns(encoder: FittedEncoder, metric: str) -> FittedEncoder:

@@ -18,6 +18,7 @@ from firstk.metrics.bootstrap import MeanScore
 from firstk.moments.moments import Moments
 from firstk.objectives import Mixture
 from firstk.objectives._common import one_hot_cross
+from firstk.objectives.similarity import NEIGHBOR_WEIGHTS
 
 RNG = np.random.default_rng(0)
 
@@ -141,6 +142,19 @@ def test_judgements_and_positives_want_pairs():
         assert found.ranking.chosen.pairs
         assert Diagnosis.from_json(found.to_json()) == found
         assert Diagnosis.from_json(found.to_json()).ranking.chosen.seconds == found.ranking.chosen.seconds
+        # "auto" could choose the weight 0 in a fit of all pairs, and that was ranked by itself.
+        own = next(trial for trial in found.ranking.trials if trial.name == "similarity, pairs")
+        assert own.settings["neighbor_weight"] in NEIGHBOR_WEIGHTS
+        assert f"neighbor_weight={own.settings['neighbor_weight']!r}" in own.python
+
+
+def test_a_setting_that_folds_choose_is_their_lower_median():
+    pairs = next(one for one in candidates_for("judgements") if one.name == "similarity, pairs")
+    assert pairs.settings == {}
+    chosen = [{"neighbor_weight": weight, "shrinkage": 0.1} for weight in (0.5, 0.25, 0.0, 0.5)]
+    assert pairs.settled(chosen).settings == {"neighbor_weight": 0.25}
+    plain = next(one for one in candidates_for("judgements") if one.name == "similarity, pairs, neighbor_weight 0")
+    assert plain.settled(chosen).settings == {"neighbor_weight": 0.0}
 
 
 @pytest.mark.parametrize(

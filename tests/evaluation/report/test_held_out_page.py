@@ -312,8 +312,8 @@ def test_what_is_saved_has_a_row_of_what_is_recommended_and_one_of_bits(found):
     table = PrecisionTable(points, "ndcg@10", input_score=0.6, input_bytes=256, n_evaluated=50, unit="queries")
     report = replace(found, precisions=table, recommendation=None, itemsize=4)
     for size, whole in (
-        (16, (("recommended: 16 coordinates as int8", 16), ("embedded bits of 8 coordinates", 16))),
-        (12, (("recommended: embedded bits of 8 coordinates", 12),)),
+        (16, (("recommended: 16 coordinates as int8", 16), ("embedded bits", 16))),
+        (12, (("recommended: embedded bits", 12),)),
     ):
         page = page_of(report, bytes_per_vector=size)
         assert page.storage.whole == whole

@@ -6,8 +6,9 @@ then settings that are not the defaults.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from statistics import median_low
 from typing import Any, Literal
 
 import numpy as np
@@ -42,6 +43,9 @@ class Candidate:
         Whether gradient descent finds it, which needs torch.
     explicit : tuple of str
         Settings that have to be given even at their defaults.
+    settles : tuple of str
+        Settings left to "auto" that become what the folds chose, as another candidate is the same with one of the
+        values: a fit of all rows could choose that one, which was ranked by itself.
     """
 
     name: str
@@ -50,12 +54,19 @@ class Candidate:
     solver: str = "auto"
     trained: bool = False
     explicit: tuple[str, ...] = ()
+    settles: tuple[str, ...] = ()
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """The settings of the objective that are not its defaults, or have to be given in any case."""
         own = {part.name: (getattr(self.objective, part.name), part.default) for part in fields(self.objective)}  # type: ignore[arg-type]
         return {name: value for name, (value, default) in own.items() if value != default or name in self.explicit}
+
+    def settled(self, chosen: Sequence[Mapping[str, Any]]) -> Candidate:
+        """Return the candidate with settings of its own choice, from those of each fold: the lower median."""
+        own: Any = self.objective
+        values = {name: median_low([settings[name] for settings in chosen]) for name in self.settles}
+        return replace(self, objective=replace(own, **values))
 
     def solver_for(self, rows: int) -> str | Gradient:
         """Return the solver of a small fit: the one to ask for, with fewer passes over rows where it trains on them."""
@@ -87,7 +98,7 @@ def candidates_for(task: Task, balance: float | None = None) -> tuple[Candidate,
             *plain,
             neighbors,
             Candidate("similarity, pairs, neighbor_weight 0", Similarity(neighbor_weight=0.0), pairs=True),
-            Candidate("similarity, pairs", Similarity(), pairs=True),
+            Candidate("similarity, pairs", Similarity(), pairs=True, settles=("neighbor_weight",)),
             Candidate("similarity, pairs, gradient", Similarity(), pairs=True, solver="gradient", trained=True),
         )
     mixtures = tuple(

@@ -98,14 +98,16 @@ def _tried(candidate: Candidate, trials: Trials, folds: Sequence[Fold], ks: np.n
     began = time.process_time()
     parts: list[PerRowScores] = []
     known: list[PerRowScores] = []
+    chosen = []
     for fold in folds:
         encoder = _fitted(candidate, fold, int(ks[-1]))
+        chosen.append(encoder.config["settings"])
         # A code shorter than k is scored at its full width.
         lengths = np.unique(np.minimum(ks, encoder.d))
         scores = METRICS[trials.metric].score(encoder, fold.data, lengths)
         parts += _ranked_on(scores, fold, trials)
         known += _ranked_on(scores, fold, trials, known=True) if trials.on_new else []
-    width = _components(candidate, folds[0], ks)
+    width, candidate = _components(candidate, folds[0], ks), candidate.settled(chosen)
     found = _Scored(candidate, _mean(parts, ks), _drawn(parts, ks), width, 0.0)
     if known:
         mixed = _mixed(found, _Scored(candidate, _mean(known, ks), _drawn(known, ks), width, 0.0), trials.known_share)

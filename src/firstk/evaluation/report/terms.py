@@ -120,8 +120,8 @@ PRECISION_TERMS = {
     "int4": "half a byte a number, which is one of 16 levels.",
     "binary": "1 bit a number: is it above or below the middle?",
     "binary, binary queries": "queries are rounded to bits as well, as in a binary index. Other queries stay float32.",
-    EMBEDDED: "bits for each coordinate as they are worth it, in the order of their worth: cut after any byte, what is "
-    "left is a code. Queries stay float32.",
+    EMBEDDED: "a code as one string of bytes, what matters most first: cut after any byte, what is left is a code. "
+    "Queries stay float32.",
     PRODUCT_QUANTIZER: "of faiss: a vector is cut into pieces, and a byte names the nearest of 256 patterns for each.",
 }
 
@@ -160,9 +160,9 @@ def interval_term(confidence: float) -> tuple[str, str]:
 
 
 def known_terms(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return those of the names that are explained here, with their explanations, each once."""
-    lines = CODE_TERMS | PRECISION_TERMS | AXIS_TERMS
-    return tuple((name, lines[name]) for name in dict.fromkeys(names) if name in lines)
+    """Return those of the names that are explained here, as a page shows them, with their explanations, each once."""
+    lines, shown = CODE_TERMS | PRECISION_TERMS | AXIS_TERMS, {EMBEDDED: "embedded bits"}
+    return tuple((shown.get(name, name), lines[name]) for name in dict.fromkeys(names) if name in lines)
 
 
 def terms_html(terms: Iterable[tuple[str, str]]) -> str:

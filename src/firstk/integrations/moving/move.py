@@ -109,7 +109,7 @@ def move(
         opened = _as_needed(opened, target, recode)
         with closing(_target(target, opened, recode)) as into:
             into.begin(opened, resume=resume, force=force)
-            sent = Checksum(into.k, unit=into.unit)
+            sent = Checksum(into.k, unit=into.unit, precision=into.precision)
             with closing(prefetch(opened.read(batch))) as parts:
                 for rows in parts:
                     if len(rows.ids):
@@ -292,7 +292,7 @@ def _located(place: object) -> object:
 
 
 def _compare(sent: Checksum, back: Iterator[StoredRows], into: Target) -> None:
-    found = Checksum(into.k, unit=into.unit)
+    found = Checksum(into.k, unit=into.unit, precision=into.precision)
     for rows in back:
         found.add(rows.ids, rows.codes, rows.payloads)
     if (why := sent.difference(found)) is not None:

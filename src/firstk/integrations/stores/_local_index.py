@@ -55,6 +55,7 @@ class LocalIndex(ABC):
     precisions: ClassVar[tuple[str, ...]] = ("float32",)
     reserved: ClassVar[frozenset[str]] = frozenset()
     orders_text: ClassVar[bool] = True
+    code_precision: ClassVar[str] = "float32"
     name: ClassVar[str]
     ending: ClassVar[str]
 

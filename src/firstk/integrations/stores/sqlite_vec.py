@@ -76,6 +76,7 @@ class SqliteVec:
     precisions: ClassVar[tuple[str, ...]] = ("float32", "binary")
     reserved: ClassVar[frozenset[str]] = frozenset()
     orders_text: ClassVar[bool] = True
+    code_precision: ClassVar[str] = "float32"
 
     def __post_init__(self) -> None:
         require("sqlite_vec", EXTRA, _PURPOSE)
