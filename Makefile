@@ -2,7 +2,9 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+# pip would compile one module after the other; this takes all cores.
+COMPILE := $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 # Two BLAS processes at once crawl: tests keep to one thread each, a process a core, and whole files to a process.
 # With SCIPY_ARRAY_API scikit-learn's array checks run instead of being skipped.
 ONE_THREAD := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE SCIPY_ARRAY_API=1
@@ -25,16 +27,19 @@ $(VENV)/.base: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing firstk into $(VENV) (first run only) ..."
 	@$(PIP) -e .
+	@$(COMPILE)
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.base
 	@echo "installing what the documentation needs (first run only) ..."
 	@$(PIP) -e '.[docs]'
+	@$(COMPILE)
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.base
 	@echo "installing what the tests need (first run only) ..."
 	@$(PIP) -e '.[report,tables,text,search,stores,cloud,onnx,dask,test]'
+	@$(COMPILE)
 	@touch $@
 
 # A few thousand rows: a second thread of BLAS waits more than it helps.

@@ -1,7 +1,8 @@
 """Moves that are killed (SIGKILL) at random moments and resumed: no row is missing, twice or wrong.
 
-``python -m benchmarks.moves`` moves 3,000 x 24 rows of a parquet file to each store, to a file and to a folder, and
-from each store to a file. Each move is killed 20 times and let through once (``--kills N``, ``--only NAME ...``).
+``python -m benchmarks.moves`` moves 3,000 x 24 rows of a parquet file to each store, from each store to a parquet file,
+and from a store to a folder. Each move is killed 20 times and then let through (``--kills N``, ``--only NAME``); the
+last run compares counts and checksums, and every row of the target is compared with the file once more.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -62,28 +64,36 @@ def _telling(method: Any) -> Any:
     return told
 
 
-def killed_moves(source: str, target: str, folder: Path, kills: int, *, batch: int = 50, seed: int = 0) -> None:
-    """Kill moves at random moments, from the first batch to the end of the file, and let one through."""
+def killed_moves(source: str, target: str, folder: Path, kills: int, *, batch: int = 50, seed: int = 0) -> int:
+    """Kill moves at random moments, each farther than those before, and let one through.
+
+    So every kill meets rows that are new to the target, and the last one to a file comes while it is put together.
+    Returns the number of kills that met a move at work: one that is complete before its kill does not count.
+    """
     command = [sys.executable, "-m", "benchmarks.moves", "--worker", source, target, str(folder), str(batch)]
     rng = np.random.default_rng(seed)
-    batches = open_vectors(folder / "rows.parquet").rows // batch + 1
+    batches = open_vectors(folder / "rows.parquet").rows // batch
+    met = 0
     for i in range(kills):
+        first, last = i * batches // kills + 1, (i + 1) * batches // kills
+        put_together = not is_address(target) and i == kills - 1
+        reached = batches + 1 if put_together else rng.integers(first, max(first, last) + 1)
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert process.stdout is not None
-        # The last kill comes while a file is put together.
-        for _ in range(batches if i == kills - 1 else rng.integers(1, batches)):
+        for _ in range(reached):
             said = process.stdout.readline().strip()
             if said != "batch":
                 raise RuntimeError(f"A move after a kill failed: {said} {process.communicate()[1].strip()[-500:]}")
         time.sleep(rng.uniform(0, 0.02))
         process.kill()
         process.communicate()
+        met += process.returncode == -signal.SIGKILL
         if not is_address(target) and Path(target).exists():  # it was quicker than the kill
-            break
-    if is_address(target) or not Path(target).exists():
-        last = subprocess.run(command, capture_output=True, text=True, check=False)
-        if "done" not in last.stdout:
-            raise RuntimeError(f"The move after {kills} kills failed: {last.stderr.strip()[-500:]}")
+            return met
+    through = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "done" not in through.stdout:
+        raise RuntimeError(f"The move after {kills} kills failed: {through.stderr.strip()[-500:]}")
+    return met
 
 
 def wrong_rows(target: str, folder: Path) -> list[str]:
@@ -120,24 +130,28 @@ def main() -> int:
         worker(sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5]))
         return 0
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="*", default=["file", "folder", *sorted(STORES)])
+    parser.add_argument("--ways", nargs="*", default=["to", "from"], choices=["to", "from"])
+    parser.add_argument("--only", nargs="*", default=["folder", *sorted(STORES)], choices=["folder", *sorted(STORES)])
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--kills", type=int, default=20)
     asked = parser.parse_args()
     met = True
-    for name in asked.only:
+    both = [f"{way} {name}" for name in sorted(STORES) for way in asked.ways]
+    for case in ["from sqlite_vec to a folder", *both]:
+        way, name = case.split()[:2]
+        if ("folder" if case.endswith("folder") else name) not in asked.only:
+            continue
         with tempfile.TemporaryDirectory() as temporary, addresses(Path(temporary)) as places:
             folder = Path(temporary)
             prepare(folder, asked.rows)
-            target = {"file": f"{folder}/out.parquet", "folder": f"{folder}/out"}.get(name) or places[name]
-            source = str(folder / "rows.parquet")
-            if not is_address(target):  # from a store: between files rows are written in one go
-                move(source, f"sqlite:{folder}/middle.db#rows", Recode(PrefixEncoder.load(folder / "model"), K))
-                source = f"sqlite:{folder}/middle.db#rows"
-            killed_moves(source, target, folder, asked.kills)
+            source, target = str(folder / "rows.parquet"), places[name]
+            if way == "from":
+                move(source, target, Recode(PrefixEncoder.load(folder / "model"), K))
+                source, target = target, str(folder / ("out" if case.endswith("folder") else "out.parquet"))
+            kills = killed_moves(source, target, folder, asked.kills)
             wrong = wrong_rows(target, folder)
         met &= not wrong
-        print(f"{name:12} {asked.kills} kills; {'; '.join(wrong[:3]) or 'every row once, and right'}"
+        print(f"{case:28} {kills} kills; {'; '.join(wrong[:3]) or 'every row once, and right'}"
               f"{'' if not wrong else ' NOT MET'}", flush=True)  # fmt: skip
     return 0 if met else 1
 

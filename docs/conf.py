@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,14 +14,12 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
+from sphinx.ext.autodoc.mock import mock  # noqa: E402
+
 import firstk  # noqa: E402
 from site_text import write_api_pages, write_summaries  # noqa: E402
 
 write_api_pages(HERE / "api")
-
-DATA = HERE.parents[1] / "shared" / "data"
-if DATA.is_dir():
-    os.environ.setdefault("FIRSTK_DATA", str(DATA))
 
 project = "firstk"
 author = "The firstk developers"
@@ -52,7 +49,7 @@ suppress_warnings = ["misc.highlighting_failure", "config.cache"]
 autosummary_generate = True
 autodoc_member_order = "groupwise"
 # Docstrings are read where the packages of extras are missing, too.
-EXTRAS = ("torch", "numba", "sentence_transformers", "datasets", "transformers", "faiss", "qdrant_client")
+EXTRAS = ("torch", "numba", "sentence_transformers", "datasets", "transformers", "faiss", "qdrant_client", "mteb")
 autodoc_mock_imports = [name for name in EXTRAS if find_spec(name) is None]
 autodoc_typehints = "none"  # numpydoc's sections name the types
 numpydoc_show_class_members = False
@@ -68,7 +65,6 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "backreferences_dir": "api/backreferences",
     "doc_module": ("firstk",),
-    "reference_url": {"firstk": None},
     "abort_on_example_error": True,
     "matplotlib_animations": False,
     "remove_config_comments": True,
@@ -105,8 +101,8 @@ html_sidebars = {"index": [], "choose": [], "faq": [], "compared-with": []}
 
 
 def skip_what_others_document(app, what, name, obj, skip, options):
-    """Leave out methods that come from scikit-learn: their docstrings refer to its own pages."""
-    return True if (getattr(obj, "__module__", None) or "").startswith("sklearn") else None
+    """Leave out members that come from scikit-learn or torch: their docstrings refer to pages of their own."""
+    return True if (getattr(obj, "__module__", None) or "").startswith(("sklearn", "torch")) else None
 
 
 def write_beside_pages(app, error) -> None:
@@ -114,7 +110,8 @@ def write_beside_pages(app, error) -> None:
     from firstk.cli import _demo_banking
 
     if error is None and app.builder.name == "html":
-        write_summaries(Path(app.outdir))
+        with mock(autodoc_mock_imports):
+            write_summaries(Path(app.outdir))
         with contextlib.redirect_stdout(io.StringIO()):
             _demo_banking.run(Path(app.outdir) / "demo", quiet=True)
 

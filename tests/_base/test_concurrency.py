@@ -1,8 +1,8 @@
-"""Work on several cores: in order, and none of them idle while an early item takes long."""
+"""Work over several threads: in order, none idle while an early item takes long, and not multiplied by itself."""
 
 import threading
 
-from firstk._base.concurrency import ordered_map
+from firstk._base.concurrency import in_worker, ordered_map
 
 
 def test_a_long_item_does_not_stop_the_others():
@@ -24,3 +24,19 @@ def test_results_wait_in_order_and_no_more_than_so_many():
     assert next(found) == 0
     assert len(begun) <= 5  # one given on, two that wait, two at work
     assert list(found) == list(range(1, 100))
+
+
+def test_a_map_within_a_worker_stays_in_its_thread():
+    """Every worker of a map that started workers of its own would ask for more threads than there are cores."""
+
+    def inner(number):
+        return number, threading.get_ident()
+
+    def outer(number):
+        assert in_worker()
+        found = list(ordered_map(inner, range(number), 4))
+        assert [item for item, _ in found] == list(range(number))
+        return {thread for _, thread in found} <= {threading.get_ident()}
+
+    assert list(ordered_map(outer, range(6), 3)) == [True] * 6
+    assert not in_worker()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from command_line import firstk
-from firstk import PrefixEncoder
+from firstk import CodeIndex, PrefixEncoder
 from firstk.data import load_digits
 from firstk.data.files import open_codes, open_vectors, write_vectors
 from firstk.encoder.fitted import FittedEncoder
@@ -72,6 +72,19 @@ def test_a_column_of_bytes_with_the_others_beside_it(place, digits, encoder):
     assert "12 bytes each" in said
     assert "firstk transform model QUERIES --side query --like short.parquet -o queries.npz" in said
     assert "of their ten nearest neighbors" in said
+
+
+def test_lancedb_takes_the_table_as_it_is(place, tmp_path, digits, encoder):
+    lancedb = pytest.importorskip("lancedb", reason="the extra 'stores' is not installed")
+    made = lancedb.connect(tmp_path / "db").create_table("codes", pq.read_table(place / "short.parquet"))
+    held = made.to_arrow()
+    assert held.schema.field("embedding").type == pa.binary(12)
+    codes = np.stack([np.frombuffer(code, np.uint8) for code in held.column("embedding").to_pylist()])
+    stamp = json.loads(held.schema.metadata[b"firstk"])["encoder"]
+    index = CodeIndex.from_codes(codes, encoder.quantizer(12), stamp=stamp)
+    expected = CodeIndex.fit(digits.X_train, encoder=encoder, bytes=12)
+    found, same = (each.search(digits.X_test, 5) for each in (index, expected))
+    np.testing.assert_array_equal(found.ids, same.ids)
 
 
 def test_read_back_as_what_the_bits_stand_for(place, digits, encoder):

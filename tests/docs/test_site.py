@@ -61,6 +61,24 @@ def test_every_public_name_has_a_page(module):
     assert set(site_text.listed(module)) <= page
 
 
+def names_imported(source):
+    """Return the pairs of module and name that a script imports from firstk."""
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+    homes = [node for node in nodes if (node.module or "").partition(".")[0] == "firstk"]
+    return {(node.module, alias.name) for node in homes for alias in node.names}
+
+
+def test_what_pages_and_examples_import_is_in_the_reference():
+    scripts = {path.name: [path.read_text("utf-8")] for path in EXAMPLES.glob("*.py")}
+    for page in (ROOT / "README.md", *site_text.pages()):
+        scripts[page.name] = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    used = {pair: name for name, parts in scripts.items() for part in parts for pair in names_imported(part)}
+    assert len(used) > 80
+    known = {(module, name) for module in site_text.PUBLIC for name in site_text.public_names(module)}
+    packages = {(module.rpartition(".")[0], module.rpartition(".")[2]) for module in site_text.PUBLIC}
+    assert {pair: name for pair, name in used.items() if pair not in known | packages} == {}
+
+
 def test_reference_in_one_file_has_every_name_and_its_docstring():
     text = site_text.api_text()
     for name in firstk.__all__:
@@ -122,6 +140,49 @@ def test_citation_is_valid():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert fields["version"] == project["version"] == firstk.__version__
     assert fields["license"] == project["license"]
+
+
+def read_yaml(path):
+    return pytest.importorskip("yaml").safe_load((ROOT / path).read_text("utf-8"))
+
+
+def steps_of(workflow):
+    (job,) = read_yaml(f".github/workflows/{workflow}.yml")["jobs"].values()
+    return job, [step["run"] for step in job["steps"] if "run" in step]
+
+
+def test_workflows_run_the_commands_of_the_readme():
+    job, steps = steps_of("test")
+    assert steps == ["make demo", "make test"]
+    matrix = job["strategy"]["matrix"]
+    runs = {(os, python) for os in matrix["os"] for python in matrix["python"]}
+    runs |= {(one["os"], one["python"]) for one in matrix["include"]}
+    assert {("ubuntu-latest", "3.11"), ("ubuntu-latest", "3.13"), ("macos-latest", "3.13")} <= runs
+    assert steps_of("docs")[1] == ["make docs"]
+    made, tried = steps_of("release")[1]
+    assert made == "make dist"
+    assert "clean/bin/firstk demo" in tried
+
+
+def test_issue_templates_ask_for_versions():
+    bug = read_yaml(".github/ISSUE_TEMPLATE/bug.yml")
+    assert any("firstk info --debug" in str(field) for field in bug["body"])
+    assert read_yaml(".github/ISSUE_TEMPLATE/question.yml")["body"]
+
+
+def test_hooks_are_the_commands_of_make_lint():
+    (local,) = read_yaml(".pre-commit-config.yaml")["repos"]
+    hooks = {hook["entry"].replace(" --force-exclude", "").removeprefix(".venv/bin/") for hook in local["hooks"]}
+    recipe = re.search(r"^lint:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)[1]
+    assert hooks == {line.strip().removeprefix("$(BIN)/").removesuffix(" .") for line in recipe.splitlines()}
+
+
+def test_index_of_decisions_has_every_section():
+    text = (DOCS / "decisions.md").read_text("utf-8")
+    index, _ = text.split("\n## ", 1)
+    sections = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    anchors = [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in sections]
+    assert sorted(re.findall(r"\(#([^)]+)\)", index)) == sorted(anchors)
 
 
 def test_changelog_keeps_its_form():

@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 
@@ -138,9 +139,20 @@ def test_weights_start_where_so_many_classes_can_be_separated():
     assert FullPrefixCoSENT(start=9).weights(4).support.tolist() == [4]  # the longest there is
 
 
-def test_parts_of_their_own_start_at_one_shared_head_and_are_trained():
-    alone, module = FullPrefixCrossEntropy(), FullPrefixCrossEntropy(n_classes=3)
-    torch.testing.assert_close(module(Z, HEAD, LABELS, BIAS), alone(Z, HEAD, LABELS, BIAS))
+def test_auto_gives_a_quarter_of_the_weight_of_prefixes_that_are_too_short_to_the_first_that_is_not():
+    weights = FullPrefixCrossEntropy().weights(6, 77).omega  # from 4 on
+    wanted = np.array([0, 0, 0, 1 / 4 + (1 + 1 / 2 + 1 / 3) / 4, 1 / 5, 1 / 6])
+    np.testing.assert_allclose(weights, wanted / wanted.sum(), rtol=1e-12)
+    assert FullPrefixCrossEntropy().weights(3, 77).omega.tolist() == [0, 0, 1]
+    named = FullPrefixCrossEntropy("harmonic", start=4).weights(6, 77).omega  # a name with a start: only cut
+    np.testing.assert_allclose(named, np.array([0, 0, 0, 15, 12, 10]) / 37, rtol=1e-12)
+
+
+def test_parts_of_their_own_start_at_the_shared_head_in_the_size_of_their_length_and_are_trained():
+    module = FullPrefixCrossEntropy(n_classes=3)
+    for k in range(1, 6):
+        size = (5 / k) ** 0.5
+        torch.testing.assert_close(module.logits(Z, HEAD, k, BIAS), Z[:, :k] @ (size * HEAD[:, :k]).T + BIAS)
     module(Z, HEAD, LABELS, BIAS).backward()
     assert module.own_weight.grad.abs().sum() > 0
     assert not module.own_weight.grad[4:].any()  # the longest prefix uses the shared head

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from threadpoolctl import threadpool_limits
 
 from firstk import Moments
 from firstk.exceptions import InvalidInputError
@@ -517,8 +518,21 @@ def test_rows_near_the_origin_and_far_from_it(dtype, offset, monkeypatch):
     np.testing.assert_allclose(found.St, scatter(exact), rtol=0, atol=rtol * np.abs(scatter(exact)).max())
 
 
+def test_rows_near_the_origin_have_the_same_sums_on_any_number_of_cores(monkeypatch):
+    X = np.random.default_rng(3).standard_normal((2000, P), dtype=np.float32)
+    monkeypatch.setattr(moments, "_PLAIN_ROWS", 300)
+    found = {}
+    for count in (1, 2, 3):
+        monkeypatch.setattr(moments, "cores", lambda count=count: count)
+        with threadpool_limits(1, "blas"):
+            found[count] = Moments().update(X)
+    same(found[1], found[2], rtol=0)
+    same(found[1], found[3], rtol=0)
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_numbers_that_are_not_finite_are_found_without_centring(bad):
+def test_numbers_that_are_not_finite_are_found_without_centring(bad, monkeypatch):
+    monkeypatch.setattr(moments, "_PLAIN_ROWS", 128)
     X = np.random.default_rng(0).standard_normal((600, P), dtype=np.float32)
     X[401, 2] = bad
     with pytest.raises(InvalidInputError, match="401"):

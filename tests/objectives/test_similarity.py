@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from firstk import Moments, PrefixEncoder, Similarity
+from firstk import ClosedForm, Moments, PrefixEncoder, Similarity
 from firstk.exceptions import InvalidInputError, RankWarning
 from firstk.moments.statistics import PartOf, RowSample, Statistics
+from firstk.objectives import Projections
 from firstk.objectives import _mined_pairs as mined_pairs
 from firstk.objectives._mined_pairs import mined_agreement, nearest_other
 from slow_reference import correlated, cosines, orthonormalized, perturbations, scatter
@@ -165,6 +166,42 @@ def test_neighbors_solve_the_pencil_of_mined_pairs(shrinkage):
     assert others.max() <= best + 1e-11
 
 
+@pytest.mark.parametrize("solver", ["auto", "gradient"])
+@pytest.mark.parametrize(("n", "p"), [(150, P), (30, 40)])
+def test_projections_have_the_spans_of_neighbors_and_codes_of_the_vectors_themselves(solver, n, p):
+    """Against projections onto each span, one after the other; with fewer rows than columns too."""
+    if solver == "gradient":
+        pytest.importorskip("torch")
+    rng = np.random.default_rng(5)
+    X, other = correlated(rng, n, p) + 0.5, correlated(rng, 20, p) - 3.0
+    near, enc = (
+        PrefixEncoder(3, objective=Similarity(keep=keep), solver=solver, random_state=0, verbose=False).fit(X)
+        for keep in ("neighbors", "projections")
+    )
+    assert not enc.mean_.any()
+    assert near.mean_.any()
+    np.testing.assert_array_equal(enc.spectrum_, near.spectrum_)
+    assert enc.encoder_.normalized
+    for k in (1, 2, 3):
+        span = near.components_[:k]
+        projected = other @ span.T @ np.linalg.solve(span @ span.T, span)
+        wanted = projected @ projected.T / np.outer(*[np.linalg.norm(projected, axis=1)] * 2)
+        Z = enc.transform(other, k)
+        np.testing.assert_allclose(Z @ Z.T, wanted, atol=1e-9)
+
+
+def test_projections_can_be_saved_and_extended(tmp_path):
+    X = correlated(np.random.default_rng(5), 150, P) + 0.5
+    enc = PrefixEncoder(2, objective=Similarity(keep="projections", shrinkage=0.3)).fit(X)
+    enc.save(tmp_path / "model")
+    again = PrefixEncoder.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.transform(X), enc.transform(X))
+    assert again.objective_ == Projections(shrinkage=0.3)
+    longer = PrefixEncoder(4, objective=enc.objective, solver=ClosedForm(extends=enc)).fit(X)
+    np.testing.assert_allclose(longer.components_[:2], enc.components_, atol=1e-12)
+    np.testing.assert_allclose(longer.components_ @ longer.components_.T, np.eye(4), atol=1e-12)
+
+
 def test_copies_of_a_row_are_no_neighbors():
     X = correlated(np.random.default_rng(5), 60, 4)
     mined = mined_agreement(sampled(X=X))
@@ -263,7 +300,7 @@ def test_auto_needs_enough_pairs(pairs):
     [
         (
             {"keep": "angles"},
-            "'keep' parameter of Similarity must be one of 'dot_products', 'neighbors'. Got 'angles'",
+            "'keep' parameter of Similarity must be one of 'dot_products', 'neighbors', 'projections'. Got 'angles'",
         ),
         ({"shrinkage": 1.5}, r"'shrinkage' parameter of Similarity must be None, 'auto' or a number in \[0, 1\]"),
         ({"shrinkage": "much"}, "'shrinkage' parameter of Similarity"),

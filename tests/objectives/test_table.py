@@ -22,7 +22,7 @@ from firstk import (
     Regression,
     Similarity,
 )
-from firstk.objectives import DotProducts, Neighbors, Pairs
+from firstk.objectives import DotProducts, Neighbors, Pairs, Projections
 
 
 def fixed_data():
@@ -181,6 +181,7 @@ LINES = {  # scaling, centring, normalized after truncation, omega, metric of th
     Regression: ("metric", "mean", False, "harmonic", "r2"),
     Pairs: ("metric", "sides", True, "harmonic", "pair_agreement"),
     Neighbors: ("metric", "mean", True, "harmonic", "recall@10"),
+    Projections: ("projection", "none", True, "harmonic", "recall@10"),
     DotProducts: ("orthonormal", "none", False, "uniform", "recall@10"),
     Mixture: ("metric", "mean", False, "uniform", "mixture"),
     Denoising: ("metric", "mean", False, "uniform", "readback_variance"),
@@ -199,6 +200,7 @@ def test_default_shrinkages():
     assert Similarity().for_pairs() == Pairs(shrinkage="auto", neighbor_weight="auto", fidelity=0.5, temperature=0.05)
     assert Similarity().for_rows() == Neighbors(shrinkage=0.5)
     assert Similarity(keep="dot_products").for_rows() == DotProducts()
+    assert Similarity(keep="projections").for_rows() == Projections(shrinkage=0.5)
     for objective in (Reconstruction(), DotProducts(), Mixture(), Denoising()):
         assert not hasattr(objective, "shrinkage")
 

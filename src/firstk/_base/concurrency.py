@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+_THREAD = threading.local()
 
 
 def cores() -> int:
@@ -40,13 +41,23 @@ def prefetch(items: Iterator[Item], count: int = 2) -> Generator[Item, None, Non
                 future.cancel()
 
 
+def in_worker() -> bool:
+    """Tell whether this thread is a worker of `ordered_map`, which has one of the cores for itself."""
+    return bool(getattr(_THREAD, "works", False))
+
+
+def _begin_worker() -> None:
+    _THREAD.works = True
+
+
 def ordered_map(
     work: Callable[[Item], Result], items: Iterable[Item], workers: int, *, ahead: int | None = None
 ) -> Generator[Result, None, None]:
     """Yield ``work(item)`` in the order of the items, of which `workers` are worked on at a time.
 
     The next items are read meanwhile. BLAS keeps to one thread in each worker: that is quicker than all its threads on
-    one item after another, because what is no matrix product is spread over the cores too.
+    one item after another, because what is no matrix product is spread over the cores too. A worker that calls this
+    itself does so one item after another: the cores are taken.
 
     Parameters
     ----------
@@ -57,11 +68,14 @@ def ordered_map(
         How many results may wait for that of an earlier item: as many as there are workers if not given. More keep
         workers busy where items differ in size.
     """
+    if in_worker():
+        yield from map(work, items)
+        return
     ahead = workers if ahead is None else ahead
     waiting: deque[Future[Result]] = deque()
     with (
         threadpool_limits(1, "blas"),
-        ThreadPoolExecutor(workers) as pool,
+        ThreadPoolExecutor(workers, initializer=_begin_worker) as pool,
         closing(prefetch(iter(items))) as coming,
     ):
         try:

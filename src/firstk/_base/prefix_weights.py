@@ -25,6 +25,8 @@ NAMES = ("harmonic", "reverse_harmonic", "uniform")
 # of logits per row that they may use.
 _OWN_HEADS = 16
 _OWN_LOGITS = 16384
+# Share of the weight of prefixes that are too short which the first that is not gets.
+GATHERED = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +118,25 @@ def start_for(classes: int) -> int:
     [1, 2, 4, 4, 5]
     """
     return max(1, math.ceil(math.log2(max(classes, 1)) / 2))
+
+
+@lru_cache(maxsize=64)
+def gathered(weights: PrefixWeights, start: int) -> PrefixWeights:
+    """Return weights from `start` on, which itself gets a quarter of those of shorter prefixes as well.
+
+    Without, the shortest prefix that is of use has less weight than a list of lengths would give it; with all of their
+    weights, longer prefixes lose (figures in docs/decisions.md, "Own training loops"). A code of fewer coordinates
+    keeps its longest prefix.
+
+    Examples
+    --------
+    >>> gathered(resolve_omega("harmonic", 4), 3).omega.round(3).tolist()
+    [0.0, 0.0, 0.739, 0.261]
+    """
+    start = min(start, weights.d)
+    omega = np.where(np.arange(1, weights.d + 1) < start, 0.0, weights.omega)
+    omega[start - 1] += GATHERED * weights.omega[: start - 1].sum()
+    return _normalized(omega)
 
 
 @lru_cache(maxsize=64)

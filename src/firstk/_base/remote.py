@@ -1,8 +1,8 @@
 """Files in object storage and on the web, with those methods of `pathlib.Path` that readers and writers use.
 
 Everything that reads or writes files asks `place_of` for its place, and works alike with a `Path` and a `RemotePath`.
-Buckets of S3, Google and Azure are reached by pyarrow, all others by fsspec; credentials are found by these in the
-environment. Needs the extra "cloud".
+Here are names, retries and error messages without credentials; how each kind of storage is reached is in `storage`.
+Needs the extra "cloud".
 """
 
 from __future__ import annotations
@@ -17,25 +17,18 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from firstk.exceptions import FirstkError, InvalidInputError
 
 if TYPE_CHECKING:
     from firstk._base.range_file import Ranges
+    from firstk._base.storage import Info, Storage
 
-EXTRA = "cloud"
-_PURPOSE = "Reading and writing {scheme}:// addresses"
 # One slash or two: pathlib, through which some arguments pass, takes one away.
 _URL = re.compile(r"(s3a?|gs|gcs|az|abfss?|hf|https?|memory):/{1,2}(?=[^/])", re.IGNORECASE)
-_ARROW = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")
-# Attempts of a request by pyarrow's own client, each of which is one of ours.
-SDK_ATTEMPTS = 3
-# Bytes of a file that are sent at a time.
-_PIECE = 1 << 23
 # Variables whose values are never shown.
 _SECRETS = (
     "AWS_SECRET_ACCESS_KEY",
@@ -43,6 +36,7 @@ _SECRETS = (
     "AWS_ACCESS_KEY_ID",
     "AZURE_STORAGE_KEY",
     "AZURE_STORAGE_SAS_TOKEN",
+    "AZURE_STORAGE_CONNECTION_STRING",
     "HF_TOKEN",
 )
 
@@ -72,47 +66,6 @@ def check_local(path: object) -> None:
             f"'{place}' is an address, and this must be on this machine: object storage is for files of vectors and "
             "codes. Write it here and copy it, or the other way round."
         )
-
-
-class Info(NamedTuple):
-    """What a store says of a name.
-
-    Attributes
-    ----------
-    kind : str
-        "file", "folder" or "nothing".
-    size : int
-    version : str
-        Changes with the content: an ETag, or a time.
-    """
-
-    kind: str
-    size: int = 0
-    version: str = ""
-
-
-class Storage(Protocol):
-    """One kind of storage. Names are without the scheme. One of `failures` is raised where it fails."""
-
-    failures: tuple[type[BaseException], ...]
-
-    def info(self, key: str) -> Info:
-        """Return what is known of a name."""
-
-    def reader(self, key: str) -> Callable[[int, int], bytes]:
-        """Return a function from a start and a stop to the bytes of a file between them."""
-
-    def names(self, key: str, *, deep: bool) -> list[str]:
-        """Return the names of files in a folder; with `deep`, also in folders in it."""
-
-    def upload(self, local: Path, key: str) -> None:
-        """Copy a file of this machine; the name appears when all of it is there."""
-
-    def move(self, key: str, to: str) -> None:
-        """Give a file another name."""
-
-    def delete(self, key: str) -> None:
-        """Delete a file."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +134,9 @@ class RemotePath:
     @property
     def storage(self) -> Storage:
         """The storage behind the scheme."""
-        return _storage(self.scheme)
+        from firstk._base.storage import storage_of  # with numpy, which commands load when they run
+
+        return storage_of(self.scheme)
 
     @contextlib.contextmanager
     def _explained(self, doing: str) -> Iterator[None]:
@@ -205,7 +160,12 @@ class RemotePath:
     def info(self) -> Info:
         """Return what is there."""
         with self._explained("Asking for it"):
-            return self._tried(lambda: self.storage.info(self.key))
+            found: Info = self._tried(lambda: self.storage.info(self.key))
+        if found.size is None:
+            raise InvalidInputError(
+                f"'{self}' does not say how long it is, so it cannot be read by ranges. Download it."
+            )
+        return found
 
     def exists(self) -> bool:
         """Tell whether there is a file or a folder."""
@@ -290,6 +250,8 @@ class RemotePath:
 
     def upload(self, local: Path) -> None:
         """Copy a file of this machine here; the name appears, or its content changes, when all of it is there."""
+        if self.scheme.startswith("http"):
+            raise InvalidInputError(f"'{self}' is on the web, which is only read. Choose another place.")
         with self._explained("Writing it"):
             self._tried(lambda: self.storage.upload(local, self.key))
 
@@ -370,154 +332,7 @@ def scrubbed(text: str, place: RemotePath) -> str:
     text = re.sub(r"(https?://)[^/?#\s'\"]*@", r"\1", text)
     text = re.sub(r"\?[^\s'\"]*", "", text)
     for name in _SECRETS:
-        if secret := os.environ.get(name):
-            text = text.replace(secret, "***")
+        held = os.environ.get(name, "")
+        for secret in (held, *re.findall(r"(?:AccountKey|SharedAccessSignature)=([^;]+)", held)):
+            text = text.replace(secret, "***") if secret else text
     return text
-
-
-# -- kinds of storage --------------------------------------------------------------------------------------------------
-
-
-@cache
-def _storage(scheme: str) -> Storage:
-    from firstk._base.checks import require  # with numpy, which commands load when they run
-
-    purpose = _PURPOSE.format(scheme=scheme)
-    if scheme in _ARROW:
-        return _ArrowStorage(require("pyarrow.fs", EXTRA, purpose), scheme)
-    if scheme == "hf":
-        require("huggingface_hub", EXTRA, purpose)
-    if scheme.startswith("http"):
-        require("aiohttp", EXTRA, purpose)
-    return _FsspecStorage(require("fsspec", EXTRA, purpose), scheme)
-
-
-class _ArrowStorage:
-    """A bucket behind pyarrow."""
-
-    failures: tuple[type[BaseException], ...] = (OSError,)
-
-    def __init__(self, fs: Any, scheme: str):
-        self._module, environ = fs, os.environ
-        if scheme in ("s3", "s3a"):
-            endpoint = environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL")
-            retries = fs.AwsStandardS3RetryStrategy(max_attempts=SDK_ATTEMPTS)
-            region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
-            # By a bucket alone pyarrow finds its region by a request, which other servers do not answer.
-            self._fs = fs.S3FileSystem(
-                endpoint_override=endpoint, region=region or ("us-east-1" if endpoint else None), retry_strategy=retries
-            )
-        elif scheme in ("gs", "gcs"):
-            self._fs = fs.GcsFileSystem()
-        else:
-            account = environ.get("AZURE_STORAGE_ACCOUNT") or environ.get("AZURE_STORAGE_ACCOUNT_NAME")
-            if not account:
-                raise InvalidInputError(
-                    f"An address {scheme}://CONTAINER/NAME needs the account: set AZURE_STORAGE_ACCOUNT."
-                )
-            self._fs = fs.AzureFileSystem(account_name=account, account_key=environ.get("AZURE_STORAGE_KEY"))
-
-    def info(self, key: str) -> Info:
-        """Return what is known of a name."""
-        try:
-            with self._fs.open_input_file(key) as file:
-                size, held = file.size(), file.metadata() or {}
-        except OSError:  # of a folder, too
-            found = self._fs.get_file_info(key.rstrip("/"))
-            if found.type == self._module.FileType.File:
-                raise
-            return Info("folder" if found.type == self._module.FileType.Directory else "nothing")
-        tag = held.get("ETag") or held.get("Last-Modified") or b""
-        return Info("file", int(size), tag.decode() if isinstance(tag, bytes) else str(tag))
-
-    def reader(self, key: str) -> Callable[[int, int], bytes]:
-        """Return a function that reads bytes of a file, which is opened once."""
-        file = self._fs.open_input_file(key)
-        return lambda start, stop: file.read_at(stop - start, start)
-
-    def names(self, key: str, *, deep: bool) -> list[str]:
-        """Return the files of a folder."""
-        chosen = self._module.FileSelector(key, recursive=deep, allow_not_found=True)
-        return [one.path for one in self._fs.get_file_info(chosen) if one.type == self._module.FileType.File]
-
-    def upload(self, local: Path, key: str) -> None:
-        """Copy a file: several parts, which become an object at the end."""
-        from concurrent.futures import ThreadPoolExecutor
-
-        def work() -> None:
-            # pyarrow's own copy_files passes over errors of the last part; `close` raises them.
-            stream = self._fs.open_output_stream(key, compression=None)  # else names in .gz are packed once more
-            with local.open("rb") as file:
-                while piece := file.read(_PIECE):
-                    stream.write(piece)
-            stream.close()
-
-        # In a thread, which Ctrl-C does not reach: a stream that is let go of completes what it has got so far.
-        with ThreadPoolExecutor(1) as alone:
-            alone.submit(work).result()
-
-    def move(self, key: str, to: str) -> None:
-        """Copy within the store, and delete."""
-        self._fs.move(key, to)
-
-    def delete(self, key: str) -> None:
-        """Delete a file."""
-        self._fs.delete_file(key)
-
-
-class _FsspecStorage:
-    """Any storage that fsspec knows."""
-
-    def __init__(self, fsspec: Any, scheme: str):
-        self._fs, self._prefix = fsspec.filesystem(scheme), f"{scheme}://"
-        self._web = scheme.startswith("http")
-        self.failures: tuple[type[BaseException], ...] = (OSError, TimeoutError)
-        if self._web:
-            import aiohttp
-
-            self.failures = (aiohttp.ClientError, OSError, TimeoutError)
-
-    def _name(self, key: str) -> str:
-        return self._prefix + key
-
-    def info(self, key: str) -> Info:
-        """Return what is known of a name."""
-        self._fs.invalidate_cache()
-        try:
-            found = self._fs.info(self._name(key))
-        except FileNotFoundError:
-            return Info("nothing")
-        if found.get("type") == "directory":
-            return Info("folder")
-        if found.get("size") is None:
-            raise InvalidInputError(
-                f"'{shown(self._name(key))}' does not say how long it is, so it cannot be read by ranges. Download it."
-            )
-        tags = ("ETag", "etag", "blob_id", "oid", "Last-Modified", "last_modified", "mtime", "created")
-        tag = next((found[name] for name in tags if found.get(name)), "")
-        return Info("file", int(found["size"]), str(tag))
-
-    def reader(self, key: str) -> Callable[[int, int], bytes]:
-        """Return a function that reads bytes of a file."""
-        return lambda start, stop: self._fs.cat_file(self._name(key), start=start, end=stop)
-
-    def names(self, key: str, *, deep: bool) -> list[str]:
-        """Return the files of a folder."""
-        found = self._fs.find(self._name(key), maxdepth=None if deep else 1)
-        return [one.removeprefix(self._prefix).lstrip("/") for one in found]
-
-    def upload(self, local: Path, key: str) -> None:
-        """Copy a file."""
-        if self._web:
-            raise InvalidInputError(
-                f"'{shown(self._name(key))}' is on the web, which is only read. Choose another place."
-            )
-        self._fs.put_file(str(local), self._name(key))
-
-    def move(self, key: str, to: str) -> None:
-        """Give a file another name."""
-        self._fs.mv(self._name(key), self._name(to))
-
-    def delete(self, key: str) -> None:
-        """Delete a file."""
-        self._fs.rm_file(self._name(key))

@@ -104,7 +104,7 @@ OrderFile = Annotated[
 ReportFile = Annotated[
     Path | None, typer.Option("--report", help="Write the page to forward: one HTML file.", metavar="FILE")
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Of the held-out pairs.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed that draws the held-out pairs.")]
 
 
 def align(

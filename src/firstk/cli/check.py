@@ -42,14 +42,14 @@ def check(
         float, typer.Option("--tolerance", help="Share of the quality at the fit that may be lost.", metavar="SHARE")
     ] = 0.02,
     confidence: Annotated[
-        float, typer.Option("--confidence", help="Of the intervals, between 0 and 1.", metavar="SHARE")
+        float, typer.Option("--confidence", help="Confidence of the intervals, between 0 and 1.", metavar="SHARE")
     ] = 0.95,
     vectors: VectorsOption = None,
     nan: NanOption = "refuse",
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Tell whether the first k coordinates still keep of new rows what they kept at the fit.
+    """Tell whether the first k coordinates keep as much of new rows as they kept of rows at the time of the fit.
 
     It compares recall@10 of the short codes against the full vectors, then and now (and the objective's own score, with
     labels or targets), each with an interval, and reports drift of mean and variance beside it. The verdict goes by the

@@ -64,11 +64,11 @@ MetricName = Annotated[
         "objective's own, or ndcg@10 where documents are judged."
     ),
 ]
-Confidence = Annotated[float, typer.Option(help="Of the bootstrap intervals; 0 for none.")]
+Confidence = Annotated[float, typer.Option(help="Confidence of the bootstrap intervals; 0 for none.")]
 Precisions = Annotated[
     str | None,
     typer.Option(
-        help="How codes may be stored: float32, float16, int8, int4, binary, embedded; several with commas. All."
+        help="Choose among these: float32, float16, int8, int4, binary, embedded, with commas; all if not given."
     ),
 ]
 BinaryQueries = Annotated[
@@ -97,7 +97,7 @@ Tokens = Annotated[
     str | None,
     typer.Option(
         help="VECTORS and --queries hold a vector a token, and this column names the document or query of each: "
-        "documents are compared by MaxSim.",
+        "documents are compared by MaxSim. Fit such a model with --objective similarity --preserve dot_products.",
         metavar="COLUMN",
     ),
 ]

@@ -1,4 +1,4 @@
-"""``firstk demo``: fit, evaluate, cut, save, and a page to open, on embedded data."""
+"""``firstk demo``: fit, evaluate, cut, save, and a page to open, on built-in data."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the encoder and the page.")] = Path("firstk-demo"),
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
-    """Do the whole job on embedded data, in seconds: fit, evaluate, cut, save, and write a page to open.
+    """Do the whole job on built-in data, in seconds: fit, evaluate, cut, save, and write a page to open.
 
-    On the embeddings of 4,000 questions to a bank it compares all 384 numbers with truncation, random dimensions, PCA
-    and firstk at a few lengths, names the cheapest code that keeps 99 % of the accuracy, and prints the sentences that
-    each finds. With 'digits' it fits several objectives on scikit-learn's handwritten digits.
+    On embeddings of 4,000 questions to a bank it compares the first 4, 8, 16 and 32 numbers of the raw vectors, of
+    random dimensions, of PCA and of firstk with all 384. It names the cheapest code that keeps 99 % of the accuracy,
+    and prints the nearest sentences that each finds. With 'digits' it fits several objectives on images of digits.
     """
     from firstk._base.checks import check_choice
     from firstk.encoder.storage.folder import check_target

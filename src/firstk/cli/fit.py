@@ -49,31 +49,41 @@ if TYPE_CHECKING:
     from firstk.orderings import SparsePrefix
 
 # The options that no other command has: one name each, so that the command's signature reads as a list.
-OBJECTIVES = "reconstruction, fisher, error_bound, classification, regression, similarity, mixture or denoising"
+OBJECTIVES = (
+    "From vectors alone: reconstruction (PCA), similarity (neighbors; also from pairs and judgements), denoising. With "
+    "--label: error_bound, fisher or classification (needs torch) for classes, regression for numbers, mixture"
+)
 # Settings of objectives, in the order in which the command hands them on.
 # An option that has another name than the setting: --keep is a share, in every command that has it.
 _OTHER_NAMES = {"keep": "preserve"}
 SETTINGS = ("shrinkage", "lam", "noise", "keep", "neighbor_weight", "fidelity", "reconstruction")
 
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")]
-Objective = Annotated[str, typer.Option(help=f"What a good prefix is: {OBJECTIVES}.")]
+Objective = Annotated[str, typer.Option(help=f"What short codes should keep. {OBJECTIVES}.")]
 HeldOut = Annotated[
     str,
     typer.Option(
-        "--held-out", metavar="SHARE|FILE", help="Rows to evaluate on: a share (at most 2,000), a file, or 0."
+        "--held-out",
+        metavar="SHARE|FILE",
+        help="Rows to evaluate on: a share (at most 2,000 rows), a file, or 0.",
     ),
 ]
 Components = Annotated[
     int | None, typer.Option(min=1, help="Width of the code. Without it: all coordinates that carry signal.")
 ]
-Ordering = Annotated[str, typer.Option(help="How coordinates get their order; sparse_prefix:8,16,32 has a list.")]
+Ordering = Annotated[
+    str,
+    typer.Option(help="full_prefix (every length counts), sparse_prefix:8,16,32 (a list), or one of training."),
+]
 Solver = Annotated[str, typer.Option(help="auto, closed_form, quasi_newton or gradient.")]
-Network = Annotated[str, typer.Option(help="linear, mlp, or mlp:256,256.")]
-Shrinkage = Annotated[str | None, typer.Option(help="A number in [0, 1], none or auto.")]
+Network = Annotated[str, typer.Option(help="The encoder: linear, mlp, or mlp:256,256 (trained, needs torch).")]
+Shrinkage = Annotated[
+    str | None, typer.Option(help="Of the covariance, for few rows: a number in [0, 1], none or auto.")
+]
 Lam = Annotated[float | None, typer.Option(help="mixture only: weight of reconstruction against labels.")]
 Noise = Annotated[str | None, typer.Option(help="Of denoising: masking:SHARE_KEPT or gaussian:SIGMA.")]
 Preserve = Annotated[
-    str | None, typer.Option("--preserve", help="Of similarity without pairs: neighbors or dot_products.")
+    str | None, typer.Option("--preserve", help="Of similarity without pairs: neighbors, dot_products or projections.")
 ]
 NeighborWeight = Annotated[str | None, typer.Option(help="Of similarity with pairs: weight of mined ones, or auto.")]
 Fidelity = Annotated[float | None, typer.Option(help="Of trained, scored pairs: weight of the full-width cosine.")]
@@ -109,7 +119,7 @@ BytesPerVector = Annotated[
     int | None,
     typer.Option("--bytes-per-vector", min=1, help="Recommend the best code in at most so many bytes; else 99 %."),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Of the held-out part and of training.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed that draws the held-out rows, and of training.")]
 
 
 def fit(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -56,7 +56,7 @@ def move(
         typer.Option("--id", help="Column of ids; 'id' or the primary key if not given.", metavar="COLUMN"),
     ] = None,
     columns: Annotated[
-        str | None, typer.Option(help="Other columns that travel along, with commas; all if not given, '' for none.")
+        str | None, typer.Option(help="Other columns to copy, with commas; all if not given, '' for none.")
     ] = None,
     nan: NanOption = "refuse",
     batch: Annotated[int, typer.Option(help="Rows that are encoded and written at a time.")] = 1000,
@@ -93,25 +93,15 @@ def move(
     encoder = None if model is None else FittedEncoder.load(model)
     recode = moving.Recode(encoder, k, full, metric, precision, bytes_per_vector)
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
+    chosen: dict[str, Any] = {"vectors": vectors, "ids": ids, "columns": names, "nan": nan, "batch": batch}
     if dry_run:
-        planned = moving.plan(origin, target, recode, vectors=vectors, ids=ids, columns=names, nan=nan, batch=batch)
+        planned = moving.plan(origin, target, recode, **chosen)
         typer.echo(_document(planned) if json else "\n".join(_planned(planned)))
         return
     try:
         with counted_progress("moving", quiet=quiet or json) as (begin, progress):
             moved = moving.move(
-                origin,
-                target,
-                recode,
-                vectors=vectors,
-                ids=ids,
-                columns=names,
-                nan=nan,
-                batch=batch,
-                resume=resume,
-                force=force,
-                begin=begin,
-                progress=progress,
+                origin, target, recode, **chosen, resume=resume, force=force, begin=begin, progress=progress
             )
     except KeyboardInterrupt:
         typer.echo("Rows that were written are kept: the same command with --resume goes on.", err=True)

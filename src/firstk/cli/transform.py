@@ -80,7 +80,7 @@ def transform(
     ] = None,
     vectors: VectorsOption = None,
     columns: Annotated[
-        str | None, typer.Option(help="Other columns that travel along, with commas; all if not given, '' for none.")
+        str | None, typer.Option(help="Other columns to copy, with commas; all if not given, '' for none.")
     ] = None,
     nan: NanOption = "refuse",
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a folder that was not finished.")] = False,
@@ -90,9 +90,9 @@ def transform(
 ) -> None:
     """Write the first k coordinates of every vector of a file, or of a folder of shards.
 
-    Reads, encodes and writes in a stream, in bounded memory. Other columns travel along; the vector column keeps its
-    name. The file appears under its name when it is whole. A folder of shards gives a folder of shards; with
-    --resume, those that an earlier run finished are not done again.
+    Reads, encodes and writes in a stream, in bounded memory. Other columns are copied; the vector column keeps its
+    name. A file is written under a temporary name and renamed when it is complete. A folder of shards gives a folder
+    of shards; with --resume, those that an earlier run finished are not done again.
 
     Queries that are rounded must be rounded like the documents: --like takes k, precision, scales and thresholds from
     a file that this command wrote. The model 'raw' keeps the first k numbers of each vector as they are.

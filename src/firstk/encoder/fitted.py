@@ -216,7 +216,7 @@ class FittedEncoder:
         mean = self.query_mean if side == "query" else self.mean
         if is_sparse(rows) and self.network is None and rows.nnz < _SPARSE_SHARE * self.p * rows.shape[0]:
             return (rows @ B - mean @ B).astype(dtype), result
-        B, mean = B.astype(dtype), mean.astype(dtype)
+        B, mean = B.astype(dtype, copy=False), mean.astype(dtype, copy=False)
         Z = np.empty((rows.shape[0], k), dtype=dtype)
         step = max(1, _BLOCK_ENTRIES // self.p)
         starts = range(0, len(Z), step)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 # Objectives that similarity stands for, by what it keeps or learns from.
-_SIMILARITY = ("pairs", "neighbors", "dot_products")
+_SIMILARITY = ("pairs", "neighbors", "dot_products", "projections")
 
 
 def objective_name(config: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from firstk import __version__, objectives, orderings, solvers
 from firstk._base.checks import bad_parameter, check_choice, check_finite, check_flag, check_matrix, class_path
 from firstk._base.json_records import settings_of
-from firstk._base.linalg import row_space
+from firstk._base.linalg import row_space, signed
 from firstk._base.memory import check_fits
 from firstk._base.prefix_weights import NAMES as OMEGA_NAMES
 from firstk._base.progress import Verbose, showing
@@ -44,6 +44,7 @@ from firstk.moments.pairs import PairMoments
 from firstk.moments.statistics import VECTORS, RowSample, Statistics, lowest_rows, sample_capacity
 from firstk.moments.stream import checked
 from firstk.solvers._principal_axes import CenteredRows, principal_axes
+from firstk.solvers.closed_form import share_family
 
 if TYPE_CHECKING:
     import torch
@@ -272,7 +273,7 @@ class Problem:
             self.objective,
             statistics,
             self._moments_of,
-            lambda candidate, kept: candidate.pencil(kept),
+            lambda candidate, kept: share_family(candidate.pencil(kept), kept.moments.eps, kept.shared),
             lambda candidate, kept: self._solved_by(solver, self.request(candidate, kept)),
             self.ordering.omega,
             self.verbose,
@@ -280,6 +281,8 @@ class Problem:
 
     def _solved_by(self, solver: Solver, request: FitRequest, choice: selection.Choice | None = None) -> FittedEncoder:
         statistics, encoder = request.statistics, solver.solve(request)
+        if request.objective.conventions.scaling == "projection":
+            encoder = replace(encoder, components=_in_order(encoder.components))
         config = self._config(request.objective, statistics.moments.rows, statistics.fingerprint, choice, encoder.d)
         return replace(encoder, config={**config, **encoder.config})
 
@@ -397,7 +400,7 @@ def _check_conventions(objective: Objective) -> None:
     owner, own = f"{type(objective).__name__}.conventions", objective.conventions
     if not isinstance(own, Conventions):
         raise bad_parameter("conventions", type(objective).__name__, "a firstk.contracts.Conventions", own)
-    check_choice(own.scaling, ("orthonormal", "metric", "noise"), "scaling", owner)
+    check_choice(own.scaling, ("orthonormal", "metric", "noise", "projection"), "scaling", owner)
     sides = ("sides",) if objective.supervision == "pairs" else ("mean", "none")
     check_choice(own.centring, sides, "centring", owner)
     check_flag(own.normalized, "normalized", owner)
@@ -454,6 +457,12 @@ def _documents(statistics: Statistics) -> dict[str, np.ndarray] | None:
         return None
     vectors = {"X": sample[name]}
     return vectors | ({"weight": sample["weight"]} if "weight" in sample else {})
+
+
+def _in_order(components: np.ndarray) -> np.ndarray:
+    """Return rows that are orthonormal and span, prefix by prefix, what these span; signs by convention."""
+    axes = np.ascontiguousarray(np.linalg.qr(components.T)[0].T)
+    return axes * signed(axes)[:, None]
 
 
 def _means(objective: Objective, moments: Moments | PairMoments) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from firstk._base.checks import bad_parameter, is_int
-from firstk._base.prefix_weights import OmegaLike, PrefixWeights, own_heads_for, start_for
+from firstk._base.prefix_weights import OmegaLike, PrefixWeights, gathered, own_heads_for, start_for
 from firstk.exceptions import InvalidInputError
 from firstk.losses.base import PrefixLoss
 from firstk.losses.functional import cross_entropy, free_heads, own_heads
@@ -31,7 +31,7 @@ class FullPrefixCrossEntropy(PrefixLoss):
     ----------
     omega : as in `PrefixLoss`, or "auto"
         "auto": "harmonic" from the length on at which that many classes can be separated, half of log2 C coordinates
-        (4 for 77 classes), unless `start` names it.
+        (4 for 77 classes), unless `start` names it; that length also has a quarter of the weight of the shorter ones.
     estimator, generator
         "exact" or "sampled", which draws among the prefixes that share a head; source of the draws.
     start : int, optional
@@ -105,7 +105,7 @@ class FullPrefixCrossEntropy(PrefixLoss):
     def weights(self, d: int, classes: int = 1) -> PrefixWeights:
         """Return omega for codes of width d; "auto" depends on the number of classes."""
         if isinstance(self.omega, str) and self.omega == "auto":
-            return weights_of("harmonic", d, type(self).__name__, self.start or start_for(classes))
+            return gathered(weights_of("harmonic", d, type(self).__name__), self.start or start_for(classes))
         return super().weights(d)
 
     def _options(self) -> dict[str, Any]:
@@ -162,8 +162,8 @@ class FullPrefixCrossEntropy(PrefixLoss):
         self._check_classes(weight)
         if self.own_weight is None or self.own_offset is None or k > self._kept(d, len(weight)):
             return nn.functional.linear(z[:, :k], weight[:, :k], bias)
-        offset = self.own_offset[k - 1] if bias is None else bias + self.own_offset[k - 1]
-        return nn.functional.linear(z[:, :k], weight[:, :k] + self.own_weight[k - 1, :, :k], offset)
+        heads, offsets = own_heads.adapted_heads(weight, bias, self.own_weight, self.own_offset, k)
+        return nn.functional.linear(z[:, :k], heads[k - 1], offsets[k - 1])
 
     def _kept(self, d: int, classes: int) -> int:
         """Return how many prefixes of a code of width d have a part of their own: the longest with weight never has."""

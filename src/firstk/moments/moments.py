@@ -31,6 +31,7 @@ from scipy import sparse
 from scipy.linalg import block_diag
 
 from firstk._base.checks import check_choice, check_matrix, check_same_length, check_weights, largest_of, too_small
+from firstk._base.concurrency import cores, ordered_map
 from firstk._base.progress import tracked
 from firstk._base.rows import DOUBLE, Resolution, Rows, as_dense, is_sparse, sliceable
 from firstk.exceptions import CorruptModelError, InvalidInputError
@@ -44,8 +45,8 @@ _ANCHOR_ROWS = 256
 # Rows are multiplied as they are where the squared mean is at most so many times the variance, of each column and of
 # all together: products then lose no more than a factor of ten in a column, and of three in the whole.
 _COLUMN_OFFSET, _OFFSET = 9.0, 2.0
-# Rows that are multiplied as they are at a time, and summed in the working precision.
-_PLAIN_ROWS, _SUMMED_ROWS = 8192, 1024
+# Rows that are multiplied as they are at a time, and summed in the working precision; memory of products on all cores.
+_PLAIN_ROWS, _SUMMED_ROWS, _PRODUCT_BYTES = 4096, 1024, 1 << 26
 # Roundings that do not count as variation.
 ROUNDINGS = 10
 NO_LABEL = np.array([""])
@@ -234,17 +235,25 @@ def _is_near_origin(batch: Batch) -> bool:
 
 def _plain_sums(batch: Batch, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
     """Return the mean and the scatter of rows that need no centring before they are multiplied."""
-    X, n = batch.X, batch.X.shape[0]
-    total, scatter = np.zeros((1, batch.p)), np.zeros((batch.p, batch.p))
-    product: np.ndarray = np.empty((batch.p, batch.p), dtype=batch.dtype)
+    X, n, p = batch.X, batch.X.shape[0], batch.p
+    total, scatter = np.zeros((1, p)), np.zeros((p, p))
     steps = range(0, n, -(-n // -(-n // _PLAIN_ROWS)))
-    with np.errstate(over="ignore", invalid="ignore"):
-        for start in tracked(steps, n, "multiplying", "row", lambda start: min(steps.step, n - start)):
-            block = X[start : start + steps.step]
+
+    def sums(start: int) -> tuple[int, np.ndarray, np.ndarray]:
+        block, found = X[start : start + steps.step], np.zeros((1, p))
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite raises an error below
             for first in range(0, len(block), _SUMMED_ROWS):
                 part = slice(first, min(first + _SUMMED_ROWS, len(block)))
-                total += groups.sums(block[part], slice(start + part.start, start + part.stop))
-            scatter += np.matmul(block.T, block, out=product)
+                found += groups.sums(block[part], slice(start + part.start, start + part.stop))
+            return len(block), found, block.T @ block
+
+    # Blocks beside one another keep the cores busy better than the threads of BLAS on one after the other.
+    workers = min(cores(), len(steps) // 2, _PRODUCT_BYTES // (p * p * batch.X.itemsize))
+    parts = ordered_map(sums, steps, workers) if workers > 1 else map(sums, steps)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _, found, product in tracked(parts, n, "multiplying", "row", lambda part: part[0]):
+            total += found
+            scatter += product
         mean = total / n
         scatter -= mean.T @ total
     _check_sums(total, scatter, batch)

@@ -21,7 +21,7 @@ from firstk.objectives.mixture import Mixture
 from firstk.objectives.noise import NOISES, GaussianNoise, Masking, image_patches
 from firstk.objectives.reconstruction import Reconstruction
 from firstk.objectives.regression import Regression
-from firstk.objectives.similarity import DotProducts, Neighbors, Pairs, Similarity
+from firstk.objectives.similarity import DotProducts, Neighbors, Pairs, Projections, Similarity
 
 REGISTRY: Registry[Objective] = Registry(
     "objective",
@@ -40,7 +40,7 @@ REGISTRY: Registry[Objective] = Registry(
         )
     },
     # What "similarity" resolves into.
-    internal={objective.name: objective for objective in (DotProducts, Neighbors, Pairs)},
+    internal={objective.name: objective for objective in (DotProducts, Neighbors, Pairs, Projections)},
     protocol=Objective,
     choices={"supervision": get_args(Supervision)},
 )
@@ -59,6 +59,7 @@ __all__ = [
     "Mixture",
     "Neighbors",
     "Pairs",
+    "Projections",
     "Reconstruction",
     "Regression",
     "ShrinkageObjective",

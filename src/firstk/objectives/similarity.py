@@ -1,7 +1,8 @@
 """Similarity: the code whose cosines or dot products reflect which vectors are similar.
 
 *Pairs* learns from pairs of rows that are labeled as similar. *Neighbors* has no pairs and pairs each row with its
-nearest neighbor (relevance). *DotProducts* preserves the dot products of the full width (fidelity).
+nearest neighbor (relevance). *Projections* has the same axes and codes that hold on other kinds of vectors too.
+*DotProducts* preserves the dot products of the full width (fidelity).
 :class:`Similarity` is the public class and resolves to one of them.
 """
 
@@ -48,10 +49,11 @@ class Similarity(ClosedFormObjective):
 
     Parameters
     ----------
-    keep : {"neighbors", "dot_products"}
-        Without pairs: pair each row with its nearest neighbor (relevance), or preserve all dot products (fidelity to
-        the full width). Ignored with pairs.
-    shrinkage : float in [0, 1], None or "auto", default: "auto" with pairs, 0.5 with neighbors
+    keep : {"neighbors", "dot_products", "projections"}
+        Without pairs: pair each row with its nearest neighbor (relevance); preserve all dot products (fidelity to the
+        full width); or the axes of neighbors with codes that are projections of the vectors, for codes of other kinds
+        of vectors than those of the fit. Ignored with pairs.
+    shrinkage : float in [0, 1], None or "auto", default: "auto" with pairs, 0.5 with neighbors and projections
         Replaces N = St by (1 - a) St + a tr(St)/p I.
     neighbor_weight : float in [0, 1] or "auto"
         With pairs: the weight of mined neighbors relative to the pairs. "auto" chooses it together with the shrinkage
@@ -76,7 +78,7 @@ class Similarity(ClosedFormObjective):
 
     def check(self) -> None:
         """Raise an error for settings that are out of range."""
-        check_choice(self.keep, ("neighbors", "dot_products"), "keep", "Similarity")
+        check_choice(self.keep, ("neighbors", "dot_products", "projections"), "keep", "Similarity")
         if self.shrinkage != "default":
             check_shrinkage(self.shrinkage, "Similarity")
         _check_pair_settings(self.neighbor_weight, self.fidelity, self.temperature, "Similarity")
@@ -89,7 +91,8 @@ class Similarity(ClosedFormObjective):
         """Return the objective for rows without pairs."""
         if self.keep == "dot_products":
             return DotProducts()
-        return Neighbors(0.5 if self.shrinkage == "default" else self.shrinkage)
+        mined = Projections if self.keep == "projections" else Neighbors
+        return mined(0.5 if self.shrinkage == "default" else self.shrinkage)
 
     def for_pairs(self) -> Pairs:
         """Return the objective for pairs."""
@@ -149,6 +152,18 @@ class Neighbors(ShrinkageObjective):
 
 
 @dataclass(frozen=True)
+class Projections(Neighbors):
+    """The nested spans of `Neighbors`, with codes that are projections of the vectors onto them.
+
+    Axes are orthonormal instead of orthonormal in St, and no mean is subtracted: mean and variances are those of the
+    rows of the fit, and vectors of another kind have others. Cosines of codes are those of the projected vectors.
+    """
+
+    name: ClassVar[str] = "projections"
+    conventions: ClassVar[Conventions] = Conventions("projection", "none", True, "harmonic", "recall@10")
+
+
+@dataclass(frozen=True)
 class Pairs(ShrinkageObjective):
     """Similarity from pairs: N = St of both sides; M = sym E[(s - mean s) x x'^T], or sym E[x x'^T] without scores.
 
@@ -203,7 +218,10 @@ class Pairs(ShrinkageObjective):
         own = statistics.shared("M", lambda: moments.agreement if moments.scored else moments.positive)
         if not weight:
             return own
-        mined = statistics.once("mined", lambda: _unit(_varying(mined_agreement(statistics), St)))
+        mined = statistics.shared(
+            "unit mined",
+            lambda: statistics.once("mined", lambda: _unit(_varying(mined_agreement(statistics), St))),
+        )
         return (1 - weight) * statistics.shared("unit M", lambda: _unit(own)) + weight * mined
 
     def candidates(self) -> tuple[Pairs, ...]:

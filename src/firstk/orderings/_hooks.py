@@ -29,6 +29,11 @@ class Hooks(TupleSettings):
     acts_on_weights: ClassVar[bool] = False
     acts_on_codes: ClassVar[bool] = False
 
+    @property
+    def leaves_gradients(self) -> bool:
+        """Whether gradients are those of the losses of the prefixes alone: none of three hooks is overridden."""
+        return all(getattr(type(self), hook) is getattr(Hooks, hook) for hook in ("perturb", "penalty", "correct"))
+
     def check(self, d: int) -> None:
         """Accept any width."""
 

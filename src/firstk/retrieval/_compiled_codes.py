@@ -401,8 +401,8 @@ def _run(
     near = np.full((m, max(2 * size, size + _ROOM)), -np.inf)
     found = (near, np.zeros(near.shape, np.int64), np.zeros(m, np.int64), np.full(m, np.iinfo(np.int64).max))
     # A threshold that nothing has reached yet lets every row pass.
-    reach = np.abs(queries.books).max(axis=2).sum(axis=1) if queries.packing.levels else np.zeros(m)
-    bound = (np.full(m, -np.inf), base, step, np.zeros(m, np.float32), np.full(m, -np.inf, np.float32), reach)
+    slope, offset = np.zeros(m, np.float32), np.full(m, -np.inf, np.float32)
+    bound = (np.full(m, -np.inf), base, step, slope, offset, queries.book_reach)
     norm = (float(rows.norms.max(initial=0)), rows.cosine)
     if thresholds is not None:
         bound[0][:] = thresholds

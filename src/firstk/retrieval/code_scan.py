@@ -15,6 +15,7 @@ numbers, and rows of equal nearness are returned in the order of their ids.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -172,12 +173,17 @@ class Tables:
     def __len__(self) -> int:
         return len(self.constant)
 
-    @property
+    @cached_property
     def flat(self) -> np.ndarray:
         """All tables of a query in a row, and a zero: see `Packing.places`."""
         m = len(self)
         parts = (self.halves, self.wholes, self.books)
         return np.hstack([*(part.reshape(m, -1) for part in parts), np.zeros((m, 1))])
+
+    @cached_property
+    def book_reach(self) -> np.ndarray:
+        """The most that the bytes of codebooks can add or take off, (m,)."""
+        return np.asarray(np.abs(self.books).max(axis=2, initial=0).sum(axis=1))
 
     @property
     def joined(self) -> np.ndarray:

@@ -199,9 +199,21 @@ class Packing:
         """Return the products of weights with all centroids, (m, levels, 256), query by query and in one order."""
         total = np.empty((len(weights), self.levels, 256))
         for query, row in zip(total, weights, strict=True):
-            for table, (window, book) in zip(query, self.books, strict=True):
-                np.einsum("ec,c->e", book, row[window], out=table)
+            for levels, coordinates, books in self._books_by_width:
+                query[levels] = np.einsum("lec,lc->le", books, row[coordinates])
         return total
+
+    @cached_property
+    def _books_by_width(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Codebooks of each width: their numbers, the coordinates that they see, (l, w), and centroids, (l, 256, w)."""
+        starts = np.array([window.start for window, _ in self.books], np.int64)
+        widths = np.array([book.shape[1] for _, book in self.books], np.int64)
+        groups = []
+        for width in np.unique(widths):
+            levels = np.flatnonzero(widths == width)
+            coordinates = starts[levels, None] + np.arange(width)
+            groups.append((levels, coordinates, np.stack([self.books[level][1] for level in levels])))
+        return groups
 
     def joined(self, books: np.ndarray, halves: np.ndarray, wholes: np.ndarray) -> np.ndarray:
         """Return one table of 256 entries for each byte, (m, planes, 256), from tables of codebooks, halves, bytes."""

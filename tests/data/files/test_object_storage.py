@@ -12,7 +12,7 @@ import pytest
 
 from command_line import firstk
 from firstk import PrefixEncoder, transform_files
-from firstk._base import range_file, remote
+from firstk._base import range_file, remote, storage
 from firstk.data.files import open_vectors, write_vectors
 from firstk.data.files.opening import FORMATS, find_files
 from firstk.exceptions import InvalidInputError, MissingExtraError
@@ -55,10 +55,10 @@ def faults(proxy, monkeypatch):
     for name, value in environment(endpoint).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(range_file, "WAIT", 0.001)
-    monkeypatch.setattr(remote, "SDK_ATTEMPTS", 1)
-    remote._storage.cache_clear()
+    monkeypatch.setattr(storage, "SDK_ATTEMPTS", 1)
+    storage.storage_of.cache_clear()
     yield faults
-    remote._storage.cache_clear()
+    storage.storage_of.cache_clear()
 
 
 @pytest.fixture
@@ -285,16 +285,16 @@ def test_models_and_pages_are_on_this_machine(X, tmp_path):
 @pytest.mark.parametrize(("scheme", "package"), [("s3", "pyarrow.fs"), ("hf", "huggingface_hub"), ("memory", "fsspec")])
 def test_a_missing_package_is_named_with_its_extra(scheme, package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
-    remote._storage.cache_clear()
+    storage.storage_of.cache_clear()
     with pytest.raises(MissingExtraError, match=r"firstk\[cloud\]"):
         open_vectors(f"{scheme}://somewhere/rows.npy")
-    remote._storage.cache_clear()
+    storage.storage_of.cache_clear()
 
 
 def test_the_account_of_azure_is_asked_for(monkeypatch):
     for name in ("AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME"):
         monkeypatch.delenv(name, raising=False)
-    remote._storage.cache_clear()
+    storage.storage_of.cache_clear()
     with pytest.raises(InvalidInputError, match="AZURE_STORAGE_ACCOUNT"):
         open_vectors("az://container/rows.npy")
 

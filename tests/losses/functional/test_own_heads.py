@@ -94,13 +94,33 @@ def test_a_diverged_head_gives_nan():
     assert cross_entropy_own_heads(*tensors, labels, omega).isnan()
 
 
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 3e-6), (torch.float64, 1e-13)])
+@pytest.mark.parametrize(("n", "d", "C", "K"), [(9, 7, 5, 4), (1, 2, 3, 1), (6, 40, 33, 20), (128, 64, 100, 16)])
+def test_gradients_of_a_batch_in_one_call_against_a_loop(n, d, C, K, dtype, tolerance):
+    if not numba_may_compile():
+        pytest.skip("numba is needed")
+    from firstk.losses.functional.own_heads_cpu import gradients
+
+    tensors, labels, omega = problem(n, d, C, K, dtype)
+    wide = tuple(part.detach().double().requires_grad_() for part in tensors)
+    wanted = loop(*wide, labels, omega.double())
+    z, *heads = (part.detach().numpy() for part in tensors)
+    found = [np.full_like(part, np.nan) for part in (z, *heads)]  # what is there before is no part of the result
+    rest = omega.numpy().copy()
+    rest[:K] = 0
+    value = gradients(z, tuple(heads), labels.numpy(), omega.numpy(), rest, found[0], tuple(found[1:]))
+    assert value == pytest.approx(float(wanted.detach()), rel=tolerance)
+    for mine, theirs in zip(found, torch.autograd.grad(wanted, wide), strict=True):
+        assert np.linalg.norm(mine - theirs.numpy()) <= tolerance * float(theirs.norm())
+
+
 def adapted_loop(z, shared, labels, bias, own_weight, own_offset, omega, **options):
     """Each prefix by its own call of torch: the shared head, plus the part of its own up to K."""
     total = 0.0
     for k in np.flatnonzero(omega.omega) + 1:
         head, offset = shared[:, :k], bias
         if k <= min(len(own_weight), omega.support[-1] - 1):
-            head = head + own_weight[k - 1, :, :k]
+            head = (shared.shape[1] / k) ** 0.5 * head + own_weight[k - 1, :, :k]
             offset = own_offset[k - 1] if bias is None else bias + own_offset[k - 1]
         total = total + omega.omega[k - 1] * F.cross_entropy(F.linear(z[:, :k], head, offset), labels, **options)
     return total

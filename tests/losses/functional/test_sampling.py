@@ -16,7 +16,7 @@ from firstk.losses.functional.cosine import cosine_similarity
 from firstk.losses.functional.cross_entropy import cross_entropy
 from firstk.losses.functional.reconstruction import reconstruction
 from firstk.losses.functional.regression import regression
-from firstk.losses.functional.sampling import cut, draw_prefixes
+from firstk.losses.functional.sampling import cut, cut_linear, draw_prefixes
 
 D = torch.float64
 CPU = torch.device("cpu")
@@ -125,3 +125,23 @@ def test_cut_keeps_exactly_the_prefix():
     for i in range(4):
         assert torch.equal(found[i, : k[i]], z[i, : k[i]])
         assert (found[i, k[i] :] == 0).all()
+
+
+@pytest.mark.parametrize("n", [5, 40, 300])
+@pytest.mark.parametrize("with_bias", [True, False])
+def test_products_of_groups_are_those_of_masked_codes(n, with_bias):
+    """Five rows are one group, 300 are eight; values and gradients are those of one product of masked codes."""
+    torch.manual_seed(0)
+    z, weight, bias = (torch.randn(*shape, dtype=D).requires_grad_() for shape in ((n, 30), (7, 30), (7,)))
+    k, upstream = torch.randint(1, 31, (n,)), torch.randn(n, 7, dtype=D)
+    leaves = (z, weight, bias) if with_bias else (z, weight)
+    found, order = cut_linear(z, weight, bias if with_bias else None, k)
+    assert torch.equal(order.sort().values, torch.arange(n))
+    wanted = torch.nn.functional.linear(cut(z, k), weight, bias if with_bias else None)
+    torch.testing.assert_close(found, wanted[order], rtol=1e-12, atol=1e-12)
+    mine, theirs = (
+        torch.autograd.grad((part * rows).sum(), leaves)
+        for part, rows in ((found, upstream[order]), (wanted, upstream))
+    )
+    for a, b in zip(mine, theirs, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)

@@ -6,6 +6,9 @@ import numpy as np
 
 from firstk.data.bits.allocation import bits_of, depths_of
 
+# Bits that are unpacked at a time, a byte each: three arrays of them are held.
+_BLOCK_BITS = 1 << 22
+
 
 def packed(cells: np.ndarray, order: np.ndarray) -> np.ndarray:
     """Return the bytes of cells.
@@ -41,12 +44,15 @@ def unpacked(codes: np.ndarray, order: np.ndarray, d: int) -> np.ndarray:
     >>> unpacked(np.array([[152]], dtype=np.uint8), np.array([0, 0, 1, 0, 1, 2, 2, 2]), 3)
     array([[5, 1, 0]], dtype=uint8)
     """
+    cells = np.zeros((len(codes), d), dtype=np.uint8)
+    if not len(order):
+        return cells
     shift = (bits_of(order, d)[order] - 1 - depths_of(order)).astype(np.uint8)
-    bits = np.unpackbits(codes, axis=1, count=len(order)) << shift
     # Bits of one coordinate side by side, then one sum for each coordinate: no two of them share a place.
     by_coordinate = np.argsort(order, kind="stable")
     present, first = np.unique(order[by_coordinate], return_index=True)
-    cells = np.zeros((len(codes), d), dtype=np.uint8)
-    if len(order):
-        cells[:, present] = np.add.reduceat(bits[:, by_coordinate], first, axis=1)
+    for start in range(0, len(codes), step := max(1, _BLOCK_BITS // len(order))):
+        rows = slice(start, start + step)
+        bits = np.unpackbits(codes[rows], axis=1, count=len(order)) << shift
+        cells[rows, present] = np.add.reduceat(bits[:, by_coordinate], first, axis=1)
     return cells

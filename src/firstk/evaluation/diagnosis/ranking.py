@@ -216,7 +216,7 @@ class Ranking:
         if trial is None:
             return [self._without_trials()]
         behind = [margin for margin in self.margins if not margin.as_good]
-        found = [self.why(), self._lost(), self._about_new(), *self._about_question(), self._beyond_labels()]
+        found = [self.why(), self._lost(), self._about_new(), *self._about_question(), self._beyond(trial)]
         sure = f"How sure: the mean of {trial.name} is {trial.low:.3f} to {trial.high:.3f}"
         if behind:
             rest = "; ".join(f"{margin.objective} by {_difference(margin)}" for margin in behind)
@@ -225,13 +225,19 @@ class Ranking:
         found += [f"Not tried: {name} ({reason.rstrip('.')})." for name, reason in self.left_out.items()]
         return [sentence for sentence in found if sentence]
 
-    def _beyond_labels(self) -> str:
-        """Name the setting for codes that will meet classes without labels, where the choice has one."""
-        share = BEYOND_LABELS.get(str(self.choice)) if self.task == "labels" else None
+    def _beyond(self, trial: Trial) -> str:
+        """Name the setting for codes that will meet classes, or kinds of vectors, that are not among these."""
+        if trial.name == "similarity, neighbors":
+            return (
+                "These axes, their means and variances are those of these vectors. If the codes will also be used for "
+                "other kinds of vectors, fit on some of them too; where there are none yet, keep='projections' "
+                "(--preserve projections) loses less there."
+            )
+        share = BEYOND_LABELS.get(trial.objective) if self.task == "labels" else None
         if share is None:
             return ""
         return (
-            f"{self.choice} keeps what these labels need. If the codes will also be used for classes that have no "
+            f"{trial.objective} keeps what these labels need. If the codes will also be used for classes that have no "
             f"labels yet, give the vectors a share of the objective: reconstruction={share:g} "
             f"(--reconstruction {share:g})."
         )

@@ -7,7 +7,7 @@ checksum of ids and payloads is a sum of hashes, and that of codes is a sum with
 
 in which the bucket b and the weight w_i in [-1, 1) come from a hash of the id. A row that is missing, doubled, or has
 the code of another changes s_b by the size of a code; rounding of float32 changes it by 2^-22 of the sum of |w_i x_i|
-at most, which is kept as the tolerance.
+at most, and that of float16 by 2^-10, which is kept as the tolerance.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from firstk.integrations.stores.contract import Id
 
 _BUCKETS = 1024
 _MODULUS = 1 << 128
-# Of the sum of absolute terms: four roundings of float32.
-_TOLERANCE = 2.0**-22
+# Of the sum of absolute terms: four roundings of float32; one of float16, and one of the norm that it changes. Numbers
+# below the second are rounded as if they were of its size.
+_TOLERANCE = {"float32": (2.0**-22, 0.0), "float16": (2.0**-10, 2.0**-14)}
 
 
 class Checksum:
@@ -36,6 +37,8 @@ class Checksum:
     width : int
     unit : bool
         Compare directions of codes, not their norms.
+    precision : {"float32", "float16"}
+        In which one of the two sides keeps codes.
 
     Examples
     --------
@@ -48,9 +51,9 @@ class Checksum:
     True
     """
 
-    def __init__(self, width: int, *, unit: bool = False):
+    def __init__(self, width: int, *, unit: bool = False, precision: str = "float32"):
         self.rows, self._ids, self._payloads = 0, 0, 0
-        self._unit = unit
+        self._unit, (self._tolerance, self._smallest) = unit, _TOLERANCE[precision]
         self._sums, self._sizes = np.zeros((_BUCKETS, width)), np.zeros((_BUCKETS, width))
 
     def add(self, ids: Sequence[Id], codes: np.ndarray, payloads: Sequence[Mapping[str, Any]]) -> None:
@@ -66,10 +69,11 @@ class Checksum:
         buckets = np.array([one % _BUCKETS for one in hashes])
         order = np.argsort(buckets, kind="stable")
         X = codes.astype(np.float64)[order]
-        terms = (unit_rows(X) if self._unit else X) * weights[order, None]
+        X, weights = unit_rows(X) if self._unit else X, weights[order, None]
         present, starts = np.unique(buckets[order], return_index=True)
-        self._sums[present] += np.add.reduceat(terms, starts)
-        self._sizes[present] += np.add.reduceat(np.abs(terms), starts)
+        self._sums[present] += np.add.reduceat(X * weights, starts)
+        sizes = np.maximum(np.abs(X), self._smallest) * np.abs(weights)
+        self._sizes[present] += np.add.reduceat(sizes, starts)
 
     def difference(self, other: Checksum) -> str | None:
         """Return how two checksums differ, in words; None where they are equal."""
@@ -79,7 +83,7 @@ class Checksum:
             return "the ids are not the same"
         if self._payloads != other._payloads:
             return "the payloads are not the same"
-        allowed = _TOLERANCE * np.maximum(self._sizes, other._sizes) + 1e-30
+        allowed = self._tolerance * np.maximum(self._sizes, other._sizes) + 1e-30
         wrong = (np.abs(self._sums - other._sums) > allowed).any(axis=1)
         if wrong.any():
             return f"the codes are not the same (in {wrong.sum()} of {_BUCKETS} groups of rows)"

@@ -129,8 +129,10 @@ class Target(Protocol):
     # Rows that this run wrote, and columns that the format has no room for.
     written: int
     left_out: tuple[str, ...]
-    # Whether written codes are compared up to their norms, because the target keeps directions only.
+    # Whether written codes are compared up to their norms, because the target keeps directions only, and in which
+    # precision it rounds what `write` returns.
     unit: bool
+    precision: str
 
     def begin(self, source: Source, *, resume: bool, force: bool) -> None:
         """Create what is missing; raise an error for something else in that place."""

@@ -49,7 +49,8 @@ class StoreTarget:
     def __init__(self, engine: Engine, facts: SourceFacts, recode: Recode, *, owned: bool = False):
         self._engine, self._owned, self.written = engine, owned, 0
         self.layout, self._cut = for_store(facts, recode)
-        self.place, self.k, self.bytes_per_vector = engine.place, self.layout.width, 4 * self.layout.width
+        self.place, self.k, self.precision = engine.place, self.layout.width, engine.code_precision
+        self.bytes_per_vector = np.dtype(self.precision).itemsize * self.k
         self.unit = self.layout.compared == "cosine"
         self._resuming = False
 
@@ -118,7 +119,7 @@ class FileTarget:
     After a kill, parts whose rows come again as they were are kept. The parts of a folder are its files.
     """
 
-    unit = False
+    unit, precision = False, "float32"  # as rows are compared: rounding has been done before
     left_out: tuple[str, ...] = ()
 
     def __init__(self, path: str | Path, facts: SourceFacts, recode: Recode):

@@ -69,6 +69,7 @@ class Chroma:
     precisions: ClassVar[tuple[str, ...]] = ("float32",)
     reserved: ClassVar[frozenset[str]] = frozenset((_MARK, "chroma:document"))
     orders_text: ClassVar[bool] = False
+    code_precision: ClassVar[str] = "float32"
 
     def __post_init__(self) -> None:
         require("chromadb", EXTRA, _PURPOSE)

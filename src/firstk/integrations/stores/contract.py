@@ -183,6 +183,10 @@ class Engine(Protocol):
     orders_text: ClassVar[bool]
 
     @property
+    def code_precision(self) -> str:
+        """In which precision codes are kept, and read back: "float32" or "float16"."""
+
+    @property
     def place(self) -> str:
         """What error messages call it, without credentials: "The table 'documents' of PostgreSQL"."""
 

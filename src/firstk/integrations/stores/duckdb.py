@@ -69,6 +69,7 @@ class DuckDB:
     precisions: ClassVar[tuple[str, ...]] = ("float32",)
     reserved: ClassVar[frozenset[str]] = frozenset()
     orders_text: ClassVar[bool] = True
+    code_precision: ClassVar[str] = "float32"
 
     def __post_init__(self) -> None:
         require("duckdb", EXTRA, _PURPOSE)

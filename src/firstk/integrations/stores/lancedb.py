@@ -63,6 +63,7 @@ class LanceDB:
     precisions: ClassVar[tuple[str, ...]] = ("float32",)
     reserved: ClassVar[frozenset[str]] = frozenset((*_OWN, *_ADDED))
     orders_text: ClassVar[bool] = True
+    code_precision: ClassVar[str] = "float32"
 
     def __post_init__(self) -> None:
         require("lancedb", EXTRA, _PURPOSE)

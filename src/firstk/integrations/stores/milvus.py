@@ -63,6 +63,7 @@ class Milvus:
     precisions: ClassVar[tuple[str, ...]] = ("float32",)
     reserved: ClassVar[frozenset[str]] = frozenset((*_OWN, "$meta"))
     orders_text: ClassVar[bool] = True
+    code_precision: ClassVar[str] = "float32"
 
     def __post_init__(self) -> None:
         require("pymilvus", EXTRA, _PURPOSE)

@@ -195,6 +195,7 @@ class Pgvector:
     precisions: ClassVar[tuple[str, ...]] = tuple(_INDEXED)
     reserved: ClassVar[frozenset[str]] = frozenset()
     orders_text: ClassVar[bool] = True
+    code_precision: ClassVar[str] = "float32"
 
     def __post_init__(self) -> None:
         require("psycopg", EXTRA, _PURPOSE)

@@ -98,6 +98,11 @@ class Qdrant:
         return cls(client, collection, owned=True, **settings)
 
     @property
+    def code_precision(self) -> str:
+        """In which precision codes are kept: all of them, and not only in an index."""
+        return self.precision
+
+    @property
     def place(self) -> str:
         """What error messages call it."""
         return f"The collection '{self.collection}' of Qdrant"
@@ -134,9 +139,7 @@ class Qdrant:
             vectors["full"] = models.VectorParams(size=layout.full, **kind, **rerank_only)
         settings = dict(self.settings)
         settings["metadata"] = dict(settings.get("metadata") or {}) | {"firstk": layout.record()}
-        with explained(
-            self.place, (AssertionError, TypeError)
-        ):  # which the client raises for settings it does not know
+        with explained(self.place, (AssertionError, TypeError)):  # of the client, for settings it does not know
             self.client.create_collection(self.collection, vectors_config=vectors, **settings)
 
     def drop(self) -> None:

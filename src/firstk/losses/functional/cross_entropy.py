@@ -33,7 +33,7 @@ from firstk.losses.functional._inputs import (
     working_dtype,
 )
 from firstk.losses.functional._weighted_sweep import WeightedSweep
-from firstk.losses.functional.sampling import cut, draw_prefixes
+from firstk.losses.functional.sampling import cut_linear, draw_prefixes
 
 _OWNER = "cross_entropy"
 
@@ -208,10 +208,11 @@ def cross_entropy(
     class_weight = None if class_weight is None else class_weight.to(dtype)
     with full_precision(z.device):
         if check_estimator(estimator, _OWNER):
-            logits = F.linear(cut(z, draw_prefixes(weights, len(z), z.device, generator)), weight, bias)
+            k = draw_prefixes(weights, len(z), z.device, generator)
+            logits, order = cut_linear(z, weight, bias, k)
             return F.cross_entropy(
                 logits,
-                labels,
+                labels[order],
                 class_weight,
                 ignore_index=ignore_index,
                 reduction=reduction,

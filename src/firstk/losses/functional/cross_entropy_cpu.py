@@ -10,6 +10,8 @@ Where no coordinate of a block changes a logit by more than one binary order, 2^
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -30,11 +32,14 @@ from firstk.losses.functional._rows_cpu import (
 )
 
 # 2^drift times the number of classes stays below the largest float, and 2^-drift keeps 24 bits above 2^-125.
-_DRIFT = {torch.float32: 90.0, torch.float64: 900.0}
-
-
+_DRIFT = {"float32": 90.0, "float64": 900.0}
 # Lowest 2^t that is carried: sixteen more binary orders down it is still a normal float.
-_LOWEST = {torch.float32: -105.0, torch.float64: -1000.0}
+_LOWEST = {"float32": -105.0, "float64": -1000.0}
+
+
+def limits_of(dtype: np.dtype[Any]) -> tuple[np.floating[Any], np.floating[Any]]:
+    """Return the drift that a shift allows, and the lowest power of two that is carried."""
+    return dtype.type(_DRIFT[dtype.name]), dtype.type(_LOWEST[dtype.name])
 
 
 @jit
@@ -246,7 +251,7 @@ def _constant_block(S, wt, dwt, z, j0, j1, width, dz):
 
 
 @jit
-def _sweep(z_all, wt, bias, w_max, labels, weights, omega, limits, grad, dz_all, dwt, db, losses):
+def kernel(z_all, wt, bias, w_max, labels, weights, omega, limits, grad, dz_all, dwt, db, losses):
     """Sweep all groups of rows."""
     n, d = z_all.shape
     width, kind = len(bias), z_all.dtype
@@ -316,9 +321,8 @@ def sweep(
         losses = torch.zeros(d, dtype=torch.float64)
         inputs = (z[rows], wt.view(-1), b, w_max, labels[rows], row_weight[rows], omega)
         outputs = (dz[rows] if grad else dz, dwt.view(-1), db, losses)
-        kind = z.numpy().dtype.type
-        limits = kind(_DRIFT[z.dtype]), kind(_LOWEST[z.dtype])
-        _sweep(*(t.numpy() for t in inputs), limits, grad, *(t.numpy() for t in outputs))
+        limits = limits_of(z.numpy().dtype)
+        kernel(*(t.numpy() for t in inputs), limits, grad, *(t.numpy() for t in outputs))
         return dwt, db, losses
 
     (dwt, db, losses), *others = over_rows(part, n, n * d * width)

@@ -69,10 +69,16 @@ def cross_entropy_own_heads(
 def adapted_heads(
     weight: Tensor, bias: Tensor | None, own_weight: Tensor, own_offset: Tensor, K: int
 ) -> tuple[Tensor, Tensor]:
-    """Return the heads of the prefixes 1 to K, (K, C, K) and (K, C): the shared one, plus what each has of its own."""
+    """Return the heads of the prefixes 1 to K, (K, C, K) and (K, C): the shared one, plus what each has of its own.
+
+    The shared part is multiplied by sqrt(d / k): a head of k columns starts with weights so much larger than one of d
+    (the rule by which `torch.nn.Linear` draws them), and at the size of d columns the logits of few begin too flat.
+    """
+    lengths = torch.arange(1, K + 1, dtype=weight.dtype, device=weight.device)
+    size = (weight.shape[1] / lengths).sqrt()[:, None, None]
     below = torch.ones(K, K, dtype=weight.dtype, device=weight.device).tril()[:, None]
     offset = own_offset[:K] if bias is None else bias + own_offset[:K]
-    return (weight[:, :K] + own_weight[:K, :, :K]) * below, offset
+    return (size * weight[:, :K] + own_weight[:K, :, :K]) * below, offset
 
 
 def cross_entropy_adapted_heads(
@@ -90,8 +96,8 @@ def cross_entropy_adapted_heads(
 ) -> Tensor:
     """Return sum_k omega_k CE(logits_k, labels), where short prefixes add a part of their own to the shared head.
 
-    logits_k = b + e_k + (W_{1..k} + E_k) z_{1..k} for k <= K, and b + sum_{j<=k} z_j w_j beyond. With E and e zero all
-    prefixes share one head. The longest prefix with weight always does.
+    logits_k = b + e_k + (sqrt(d/k) W_{1..k} + E_k) z_{1..k} for k <= K, and b + sum_{j<=k} z_j w_j beyond. With E and e
+    zero all prefixes share the columns of one head. The longest prefix with weight always does.
 
     Parameters
     ----------

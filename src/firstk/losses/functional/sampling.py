@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from firstk._base.prefix_weights import PrefixWeights
 from firstk.losses.functional.draws import Stratum, drawing
@@ -60,3 +61,64 @@ class _Cut(torch.autograd.Function):
 def cut(z: Tensor, k: Tensor) -> Tensor:
     """Set the coordinates of row i past k_i to zero, (n, d)."""
     return _Cut.apply(z, k)
+
+
+def _groups(lengths: Tensor, d: int) -> tuple[list[int], list[int]]:
+    """Cut rows in ascending order of length into groups; return their sizes, and the longest length of each.
+
+    Most lengths are short: the shorter half of the rows, half of the rest, and what is left.
+    """
+    n = len(lengths)
+    if n < 64 or lengths.device.type != "cpu":  # elsewhere, reading lengths back would wait for all work before
+        return [n], [d]
+    sizes = [n // 2, n // 4, n - n // 2 - n // 4]
+    return sizes, [int(lengths[end - 1]) for end in (sizes[0], n - sizes[2], n)]
+
+
+class _CutLinear(torch.autograd.Function):
+    """A linear map of codes that are cut, in ascending order of length: short codes need short products."""
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, weight: Tensor, bias: Tensor | None, k: Tensor, order: Tensor) -> Tensor:
+        k, rows = k[order], z.index_select(0, order)
+        ctx.sizes, ctx.longest = _groups(k, z.shape[1])
+        lengths = k.to(z.dtype)[:, None].split(ctx.sizes)
+        at = torch.arange(z.shape[1], dtype=z.dtype, device=z.device)
+        masks = [(part - at[:most]).clamp_(0, 1) for part, most in zip(lengths, ctx.longest, strict=True)]
+        codes = [
+            mask * part[:, :most] for mask, part, most in zip(masks, rows.split(ctx.sizes), ctx.longest, strict=True)
+        ]
+        ctx.save_for_backward(weight, order, *masks, *codes)
+        ctx.biased = bias is not None
+        logits = z.new_empty(len(z), len(weight))
+        for part, code, most in zip(logits.split(ctx.sizes), codes, ctx.longest, strict=True):
+            torch.mm(code, weight[:, :most].t(), out=part)
+        return logits if bias is None else logits.add_(bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        weight, order, *kept = ctx.saved_tensors
+        masks, codes = kept[: len(ctx.sizes)], kept[len(ctx.sizes) :]
+        dz, dw = upstream.new_zeros(len(order), weight.shape[1]), torch.zeros_like(weight)
+        parts = zip(dz.split(ctx.sizes), upstream.split(ctx.sizes), masks, codes, ctx.longest, strict=True)
+        for found, own, mask, code, most in parts:
+            torch.mul(own @ weight[:, :most], mask, out=found[:, :most])
+            dw[:, :most].addmm_(own.t(), code)
+        # Back in the order of the codes.
+        dz = torch.empty_like(dz).index_copy_(0, order, dz)
+        return dz, dw, upstream.sum(0) if ctx.biased else None, None, None
+
+
+def cut_linear(z: Tensor, weight: Tensor, bias: Tensor | None, k: Tensor) -> tuple[Tensor, Tensor]:
+    """Return ``cut(z, k) @ weight.T + bias`` with its rows in ascending order of k, and that order; for float32 or 64.
+
+    Examples
+    --------
+    >>> z, k = torch.ones(3, 4), torch.tensor([4, 1, 2])
+    >>> logits, order = cut_linear(z, torch.ones(1, 4), None, k)
+    >>> logits[:, 0].tolist(), order.tolist()
+    ([1.0, 2.0, 4.0], [1, 2, 0])
+    """
+    order = k.argsort()
+    return _CutLinear.apply(z, weight, bias, k, order), order

@@ -85,7 +85,7 @@ def _backward(G, wt, dwt, z, dzv, j, at, width):
 
 
 @jit
-def _sweep(z_all, wt, offset, labels, omega, grad, dz_all, dwt, db, losses):
+def kernel(z_all, wt, offset, labels, omega, grad, dz_all, dwt, db, losses):
     """Sweep all groups of rows."""
     n, heads = len(z_all), len(omega)
     width, kind = len(offset) // heads, z_all.dtype
@@ -127,7 +127,7 @@ def _sweep(z_all, wt, offset, labels, omega, grad, dz_all, dwt, db, losses):
 
 
 @jit
-def _in_lanes(weight, offset, wt, b):
+def in_lanes(weight, offset, wt, b):
     """Bring heads (K, C, K) and offsets (K, C) to units of log 2, classes last and padded."""
     K, C, _ = weight.shape
     kind = wt.dtype.type
@@ -141,7 +141,7 @@ def _in_lanes(weight, offset, wt, b):
 
 
 @jit
-def _as_given(dwt, dw):
+def as_given(dwt, dw):
     """Bring gradients of heads to the layout of the heads, with zeros past each prefix."""
     K, C, _ = dw.shape
     for k in range(K):
@@ -161,14 +161,14 @@ def sweep(
     width = padded(C)
     codes, kind = z.numpy(), z.numpy().dtype
     wt, b = np.empty((K, K, width), kind), np.empty((K, width), kind)
-    _in_lanes(weight.numpy(), offset.numpy(), wt, b)
+    in_lanes(weight.numpy(), offset.numpy(), wt, b)
     y, share = labels.numpy(), omega.numpy() / kind.type(n)
     dz = np.empty((n if grad else 0, K), kind)
 
     def part(rows: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         dwt, db, losses = np.zeros((K if grad else 0, K, width), kind), np.zeros((K, width), kind), np.zeros(K)
         outputs = (dz[rows] if grad else dz, dwt.reshape(-1), db.reshape(-1), losses)
-        _sweep(codes[rows], wt.reshape(-1), b.reshape(-1), y[rows], share, grad, *outputs)
+        kernel(codes[rows], wt.reshape(-1), b.reshape(-1), y[rows], share, grad, *outputs)
         return dwt, db, losses
 
     (dwt, db, losses), *others = over_rows(part, n, n * K * width * (K + 1) // 2)
@@ -178,6 +178,6 @@ def sweep(
         losses += other[2]
     dw = np.empty((K if grad else 0, C, K), kind)
     if grad:
-        _as_given(dwt, dw)
+        as_given(dwt, dw)
     found = (losses / n).astype(kind), dz, dw, np.ascontiguousarray(db[:, :C])
     return tuple(map(torch.from_numpy, found))  # type: ignore[return-value]

@@ -9,7 +9,7 @@ import math
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +24,7 @@ from firstk.solvers.gradient import checkpoint as _checkpoint
 from firstk.solvers.gradient.defaults import Plan, settled
 from firstk.solvers.gradient.networks import LinearEncoder, global_seed
 from firstk.solvers.gradient.settings import Gradient
-from firstk.solvers.gradient.task import Task
+from firstk.solvers.gradient.task import Part, Task
 
 # A loss this many times its initial value counts as diverged.
 _DIVERGED = 1e6
@@ -93,7 +93,9 @@ class _Run:
 
     def __init__(self, task: Task, plan: Plan, settings: Gradient, seed: int, interrupted: threading.Event):
         self.task, self.plan, self.settings, self.interrupted = task, plan, settings, interrupted
-        self.optimizer = _optimizer(plan, list(task.model.parameters()))
+        self.parameters = list(task.model.parameters())
+        self.optimizer = _optimizer(plan, self.parameters)
+        self.direct = _direct(task, plan)
         self.generator = task.prefix_sum.generator
         self.deterministic = plan.deterministic(task)
         self.at = _Progress()
@@ -165,7 +167,20 @@ class _Run:
     def _step(self, index: Tensor | None) -> float:
         part = self.task.part(index)
         self._set_learning_rate()
+        if self.direct is None:
+            # torch annotates `step` with closures that return floats.
+            loss = float(self.optimizer.step(self._closure(part)))  # type: ignore[arg-type]
+        else:
+            loss = self.direct(part.rows)
+            self._shape_gradients()
+            self.optimizer.step()
+        self.task.ordering.retract(self.task.view(None))
+        if self.plan.precondition:
+            self.task.training_loss.regauge(self.task.model)
+        self.at.step += 1
+        return loss
 
+    def _closure(self, part: Part) -> Callable[[], Tensor]:
         def closure() -> Tensor:
             self.optimizer.zero_grad()
             code = self.task.encode(part.rows)
@@ -173,27 +188,21 @@ class _Run:
             view.code = self.task.ordering.perturb(view)
             loss = self.task.loss(view.code, part) + self.task.penalty(view, part)
             loss.backward()
-            self.task.processes.sum_gradients(list(self.task.model.parameters()))
+            self.task.processes.sum_gradients(self.parameters)
             self.task.ordering.correct(view)
             self._shape_gradients()
             return self.task.processes.sum(loss.detach())
 
-        # torch annotates `step` with closures that return floats.
-        loss = float(self.optimizer.step(closure))  # type: ignore[arg-type]
-        self.task.ordering.retract(self.task.view(None))
-        if self.plan.precondition:
-            self.task.training_loss.regauge(self.task.model)
-        self.at.step += 1
-        return loss
+        return closure
 
     def _shape_gradients(self) -> None:
         if self.plan.precondition:
             self.task.training_loss.precondition(self.task.model, self.task.prefix_sum)
-        for part in self.task.model.parameters():
+        for part in self.parameters:
             if part.grad is not None and not part.grad.is_contiguous():
                 part.grad = part.grad.contiguous()
         if self.plan.clip is not None:
-            torch.nn.utils.clip_grad_norm_(self.task.model.parameters(), self.plan.clip)
+            torch.nn.utils.clip_grad_norm_(self.parameters, self.plan.clip)
 
     def _set_learning_rate(self) -> None:
         rate = self.plan.learning_rate
@@ -289,6 +298,14 @@ class _Run:
         # A generator state of another number of processes cannot be used: dropout then continues with other draws.
         if _draws_globally(self.task) and len(state["global"]) == processes.size:
             torch.set_rng_state(state["global"][processes.rank])
+
+
+def _direct(task: Task, plan: Plan) -> Callable[[dict[str, Tensor]], float] | None:
+    """Return a step without autograd, where nothing but the loss decides on gradients and one thread is enough."""
+    alone = task.processes.size == 1 and task.numbers is None
+    if not alone or not getattr(task.ordering, "leaves_gradients", False) or not _has_small_steps(task, plan):
+        return None
+    return task.training_loss.direct(task.model, task.prefix_sum)
 
 
 def _draws_globally(task: Task) -> bool:

@@ -157,6 +157,13 @@ class BaseTrainingLoss:
         """
         raise NotImplementedError
 
+    def direct(self, model: Model, prefix_sum: PrefixSum) -> Callable[[dict[str, Tensor]], float] | None:
+        """Return a function that sets the gradients for a batch and returns its loss, without autograd; None: no such.
+
+        It works on one thread, on all rows of a batch, for orderings that change neither codes nor gradients.
+        """
+        return None
+
     def moment_loss(self, model: Model, prefix_sum: PrefixSum) -> Tensor:
         """Return the weighted loss of a linear encoder from moments."""
         raise NotImplementedError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast
 
 import numpy as np
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from firstk._base.prefix_weights import PrefixWeights, beyond
 from firstk.contracts import FitRequest
-from firstk.losses.functional._inputs import as_tensor
+from firstk.losses.functional._inputs import as_tensor, few_prefixes, use_compiled
 from firstk.losses.functional.cross_entropy import cross_entropy, cross_entropy_per_prefix
 from firstk.losses.functional.fisher import fisher
 from firstk.losses.functional.own_heads import cross_entropy_own_heads
@@ -145,6 +146,38 @@ class CrossEntropy(BaseTrainingLoss):
         share, rest = beyond(prefix_sum.weights, len(omega))
         own = stacked_heads(code, model.own_weight, model.own_offset, label, code.new_tensor(omega), **smoothing)
         return own + share * cross_entropy(code, shared, label, model.bias, **options | {"omega": rest})
+
+    def direct(self, model: Model, prefix_sum: PrefixSum) -> Callable[[dict[str, Tensor]], float] | None:
+        """Return the compiled step of a linear encoder with separate and shared heads, where labels alone count."""
+        plain = prefix_sum.estimator == "exact" and not any(
+            map(self.settings.get, ("label_smoothing", "reconstruction"))
+        )
+        if not plain or not model.linear or model.encoder.b is not None or model.own_weight is None:
+            return None
+        C = model.encoder.C
+        omega = as_tensor(prefix_sum.weights.omega, C)
+        rest = omega.clone()
+        rest[: len(model.own_weight)] = 0
+        if few_prefixes(rest, True) or not use_compiled("auto", C, "classification"):
+            return None
+        from firstk.losses.functional.own_heads_cpu import gradients
+
+        for part in model.parameters():
+            part.grad = torch.zeros_like(part)
+        parts = [cast(Tensor, part) for part in (model.decoder, model.bias, model.own_weight, model.own_offset)]
+        heads = tuple(part.detach().numpy() for part in parts)
+        found = tuple(cast(Tensor, part.grad).numpy() for part in parts)
+        weights = omega.numpy(), rest.numpy()
+
+        @torch.no_grad()
+        def step(batch: dict[str, Tensor]) -> float:
+            z = batch["input"] @ C.t()
+            dz = torch.empty_like(z)
+            loss = gradients(z.numpy(), heads, batch["label"].numpy(), *weights, dz.numpy(), found)
+            torch.mm(dz.t(), batch["input"], out=C.grad)
+            return loss
+
+        return step
 
     def per_prefix(self, model: Model, code: Tensor, batch: dict[str, Tensor], estimator: str) -> Tensor:
         """Return the loss of every prefix, (d,), without gradient."""

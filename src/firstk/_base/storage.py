@@ -1,0 +1,266 @@
+"""Kinds of storage behind one protocol: buckets of S3, Google and Azure by pyarrow, all others by fsspec.
+
+Both find credentials in the environment. Names are those of `remote`, where retries and error messages are, too. Needs
+the extra "cloud".
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import urlsplit
+
+from firstk._base.checks import require
+from firstk.exceptions import InvalidInputError
+
+EXTRA = "cloud"
+_PURPOSE = "Reading and writing {scheme}:// addresses"
+# Attempts of a request by pyarrow's own client, each of which is one of ours; of Google's, the time they may take.
+SDK_ATTEMPTS = 3
+_SDK_TIME = timedelta(seconds=20)
+# Seconds without a byte until a request has failed. pyarrow's 3 are too few where a large object is put together.
+_SILENCE = 60
+# Bytes of a file that are sent at a time.
+_PIECE = 1 << 23
+
+
+class Info(NamedTuple):
+    """What a store says of a name.
+
+    Attributes
+    ----------
+    kind : str
+        "file", "folder" or "nothing".
+    size : int or None
+        None where the store does not say.
+    version : str
+        Changes with the content: an ETag, or a time.
+    """
+
+    kind: str
+    size: int | None = 0
+    version: str = ""
+
+
+class Storage(Protocol):
+    """One kind of storage. Names are without the scheme. One of `failures` is raised where it fails."""
+
+    failures: tuple[type[BaseException], ...]
+
+    def info(self, key: str) -> Info:
+        """Return what is known of a name."""
+
+    def reader(self, key: str) -> Callable[[int, int], bytes]:
+        """Return a function from a start and a stop to the bytes of a file between them."""
+
+    def names(self, key: str, *, deep: bool) -> list[str]:
+        """Return the names of files in a folder; with `deep`, also in folders in it."""
+
+    def upload(self, local: Path, key: str) -> None:
+        """Copy a file of this machine; the name appears when all of it is there."""
+
+    def move(self, key: str, to: str) -> None:
+        """Give a file another name."""
+
+    def delete(self, key: str) -> None:
+        """Delete a file."""
+
+
+@cache
+def storage_of(scheme: str) -> Storage:
+    """Return the storage behind a scheme; raise MissingExtraError where a package of it is not installed."""
+    purpose = _PURPOSE.format(scheme=scheme)
+    if scheme in _ARROW:
+        fs = require("pyarrow.fs", EXTRA, purpose)
+        return _ArrowStorage(fs, _ARROW[scheme](fs, scheme))
+    if scheme == "hf":
+        require("huggingface_hub", EXTRA, purpose)
+    if scheme.startswith("http"):
+        require("aiohttp", EXTRA, purpose)
+    return _FsspecStorage(require("fsspec", EXTRA, purpose), scheme)
+
+
+def _s3(fs: Any, scheme: str) -> Any:
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    return fs.S3FileSystem(
+        endpoint_override=endpoint,
+        # By a bucket alone pyarrow finds its region by a request, which other servers do not answer.
+        region=region or ("us-east-1" if endpoint else None),
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=SDK_ATTEMPTS),
+        request_timeout=_SILENCE,
+    )
+
+
+def _google(fs: Any, scheme: str) -> Any:
+    """Return Google's storage, or the emulator that STORAGE_EMULATOR_HOST names, as Google's own clients do."""
+    emulator = os.environ.get("STORAGE_EMULATOR_HOST")
+    if not emulator:
+        return fs.GcsFileSystem(retry_time_limit=_SDK_TIME)
+    url = urlsplit(emulator if "://" in emulator else f"http://{emulator}")
+    return fs.GcsFileSystem(anonymous=True, scheme=url.scheme, endpoint_override=url.netloc, retry_time_limit=_SDK_TIME)
+
+
+def _azure(fs: Any, scheme: str) -> Any:
+    """Return an account of Azure, by a connection string or by variables of its own."""
+    stated = dict(
+        part.split("=", 1) for part in os.environ.get("AZURE_STORAGE_CONNECTION_STRING", "").split(";") if "=" in part
+    )
+    named = os.environ.get("AZURE_STORAGE_ACCOUNT") or os.environ.get("AZURE_STORAGE_ACCOUNT_NAME")
+    account = stated.get("AccountName") or named
+    if not account:
+        raise InvalidInputError(
+            f"An address {scheme}://CONTAINER/NAME needs the account: set AZURE_STORAGE_ACCOUNT, or "
+            "AZURE_STORAGE_CONNECTION_STRING."
+        )
+    settings = {}
+    if "BlobEndpoint" in stated:
+        url = urlsplit(stated["BlobEndpoint"])
+        settings = {
+            f"{service}_storage_{part}": value
+            for service in ("blob", "dfs")
+            for part, value in (("authority", url.netloc), ("scheme", url.scheme))
+        }
+    return fs.AzureFileSystem(
+        account_name=account,
+        account_key=stated.get("AccountKey") or os.environ.get("AZURE_STORAGE_KEY"),
+        sas_token=stated.get("SharedAccessSignature") or os.environ.get("AZURE_STORAGE_SAS_TOKEN"),
+        **settings,
+    )
+
+
+_ARROW: dict[str, Callable[[Any, str], Any]] = {
+    "s3": _s3,
+    "s3a": _s3,
+    "gs": _google,
+    "gcs": _google,
+    "az": _azure,
+    "abfs": _azure,
+    "abfss": _azure,
+}
+
+
+class _ArrowStorage:
+    """A bucket behind pyarrow."""
+
+    failures: tuple[type[BaseException], ...] = (OSError,)
+
+    def __init__(self, module: Any, fs: Any):
+        self._module, self._fs = module, fs
+        # S3 and Azure answer with an ETag when a file is opened. With Google that fetches the file, and its time says
+        # as much, to the millisecond.
+        self._tagged = fs.type_name != "gcs"
+
+    def info(self, key: str) -> Info:
+        """Return what is known of a name."""
+        if not self._tagged:
+            return self._listed(key)
+        try:
+            with self._fs.open_input_file(key) as file:
+                size, held = file.size(), file.metadata() or {}
+        except OSError:  # of a folder, too
+            found = self._listed(key)
+            if found.kind == "file":
+                raise
+            return found
+        tag = held.get("ETag") or held.get("Last-Modified") or b""
+        return Info("file", int(size), tag.decode() if isinstance(tag, bytes) else str(tag))
+
+    def _listed(self, key: str) -> Info:
+        found, kinds = self._fs.get_file_info(key.rstrip("/")), self._module.FileType
+        if found.type == kinds.File:
+            return Info("file", int(found.size), str(found.mtime_ns))
+        return Info("folder" if found.type == kinds.Directory else "nothing")
+
+    def reader(self, key: str) -> Callable[[int, int], bytes]:
+        """Return a function that reads bytes of a file, which is opened once."""
+        file = self._fs.open_input_file(key)
+        return lambda start, stop: file.read_at(stop - start, start)
+
+    def names(self, key: str, *, deep: bool) -> list[str]:
+        """Return the files of a folder."""
+        chosen = self._module.FileSelector(key, recursive=deep, allow_not_found=True)
+        return [one.path for one in self._fs.get_file_info(chosen) if one.type == self._module.FileType.File]
+
+    def upload(self, local: Path, key: str) -> None:
+        """Copy a file: several parts, which become an object at the end."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        def work() -> None:
+            # pyarrow's own copy_files passes over errors of the last part; `close` raises them.
+            stream = self._fs.open_output_stream(key, compression=None)  # else names in .gz are packed once more
+            with local.open("rb") as file:
+                while piece := file.read(_PIECE):
+                    stream.write(piece)
+            stream.close()
+
+        # In a thread, which Ctrl-C does not reach: a stream that is let go of completes what it has got so far.
+        with ThreadPoolExecutor(1) as alone:
+            alone.submit(work).result()
+
+    def move(self, key: str, to: str) -> None:
+        """Copy within the store, and delete: pyarrow moves nothing in accounts of Azure without folders."""
+        self._fs.copy_file(key, to)
+        self._fs.delete_file(key)
+
+    def delete(self, key: str) -> None:
+        """Delete a file."""
+        self._fs.delete_file(key)
+
+
+class _FsspecStorage:
+    """Any storage that fsspec knows."""
+
+    def __init__(self, fsspec: Any, scheme: str):
+        self._fs, self._prefix = fsspec.filesystem(scheme), f"{scheme}://"
+        self.failures: tuple[type[BaseException], ...] = (OSError, TimeoutError)
+        if scheme.startswith("http"):
+            import aiohttp
+
+            self.failures = (aiohttp.ClientError, OSError, TimeoutError)
+        elif scheme == "hf":
+            from huggingface_hub.errors import HfHubHTTPError
+
+            # Connections that fail raise errors of the client below, whose package changes with versions.
+            self.failures = (*HfHubHTTPError.__bases__, OSError, TimeoutError)
+
+    def _name(self, key: str) -> str:
+        return self._prefix + key
+
+    def info(self, key: str) -> Info:
+        """Return what is known of a name."""
+        self._fs.invalidate_cache()
+        try:
+            found = self._fs.info(self._name(key))
+        except FileNotFoundError:
+            return Info("nothing")
+        if found.get("type") == "directory":
+            return Info("folder")
+        tags = ("ETag", "etag", "blob_id", "oid", "Last-Modified", "last_modified", "mtime", "created")
+        tag = next((found[name] for name in tags if found.get(name)), "")
+        return Info("file", None if found.get("size") is None else int(found["size"]), str(tag))
+
+    def reader(self, key: str) -> Callable[[int, int], bytes]:
+        """Return a function that reads bytes of a file."""
+        return lambda start, stop: self._fs.cat_file(self._name(key), start=start, end=stop)
+
+    def names(self, key: str, *, deep: bool) -> list[str]:
+        """Return the files of a folder."""
+        found = self._fs.find(self._name(key), maxdepth=None if deep else 1)
+        return [one.removeprefix(self._prefix).lstrip("/") for one in found]
+
+    def upload(self, local: Path, key: str) -> None:
+        """Copy a file."""
+        self._fs.put_file(str(local), self._name(key))
+
+    def move(self, key: str, to: str) -> None:
+        """Give a file another name."""
+        self._fs.mv(self._name(key), self._name(to))
+
+    def delete(self, key: str) -> None:
+        """Delete a file."""
+        self._fs.rm_file(self._name(key))
