@@ -101,8 +101,8 @@ html_sidebars = {"index": [], "choose": [], "faq": [], "compared-with": []}
 
 
 def skip_what_others_document(app, what, name, obj, skip, options):
-    """Leave out methods that come from scikit-learn: their docstrings refer to its own pages."""
-    return True if (getattr(obj, "__module__", None) or "").startswith("sklearn") else None
+    """Leave out members that come from scikit-learn or torch: their docstrings refer to pages of their own."""
+    return True if (getattr(obj, "__module__", None) or "").startswith(("sklearn", "torch")) else None
 
 
 def write_beside_pages(app, error) -> None:
