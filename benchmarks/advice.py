@@ -17,9 +17,11 @@ two is shown for it, but not required: parts of about 200 queries differ by more
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -64,6 +66,22 @@ class Scores:
         return tabulated(scored, self.metric, input_score=raw, n_evaluated=len(rows), unit=self.unit)
 
 
+def kept_scores(folder: Path | None, name: str, make: Callable[[], Scores]) -> Scores:
+    """Return scores that an earlier run left in a folder, else make them and leave them there."""
+    path = None if folder is None else folder / f"{name}.npz"
+    if path is not None and path.exists():
+        with np.load(path) as held:
+            facts = json.loads(str(held["facts"]))
+            points = tuple(OperatingPoint(**point) for point in facts["points"])
+            return Scores(points, held["values"], facts["raw"], facts["metric"], facts["unit"])
+    found = make()
+    if path is not None:
+        points = [asdict(point) for point in found.points]
+        facts = {"points": points, "raw": found.raw, "metric": found.metric, "unit": found.unit}
+        np.savez(path, values=found.values, facts=json.dumps(facts))
+    return found
+
+
 def scores_of(encoder: PrefixEncoder, data: EvaluationData, metric: str, training: np.ndarray, unit: str) -> Scores:
     """Score every point on all rows."""
     fitted = encoder.encoder_
@@ -88,20 +106,26 @@ def divided(n: int, chosen_on: int | None, seed: int) -> tuple[np.ndarray, np.nd
     return order[:size], order[size:]
 
 
-def scifact(splits: int, chosen_on: int | None = None) -> Iterator[tuple[Scores, np.ndarray, np.ndarray]]:
+def scifact(
+    splits: int, chosen_on: int | None = None, draws: int = 1, folder: Path | None = None
+) -> Iterator[tuple[Scores, np.ndarray, np.ndarray]]:
     """Yield splits of the queries in two halves; the encoder is fitted on the documents."""
     held = np.load(data_folder() / "retrieval-scifact" / "scifact_minilm.npz")
     documents, queries = held["D"].astype(np.float32), held["Q"].astype(np.float32)
     relevance = np.concatenate([held["qrels_train"], held["qrels_test"]])
-    encoder = PrefixEncoder(objective=Similarity()).fit(documents)
     data = EvaluationData(queries=queries, documents=documents, relevance=relevance)
-    scores = scores_of(encoder, data, "ndcg@10", documents, "queries")
+
+    def scored() -> Scores:
+        encoder = PrefixEncoder(objective=Similarity()).fit(documents)
+        return scores_of(encoder, data, "ndcg@10", documents, "queries")
+
+    scores = kept_scores(folder, "scifact", scored)
     for seed in range(splits):
         yield scores, *divided(len(scores.values), chosen_on, seed)
 
 
 def judgements(
-    splits: int, chosen_on: int | None = None, draws: int = 4
+    splits: int, chosen_on: int | None = None, draws: int = 4, folder: Path | None = None
 ) -> Iterator[tuple[Scores, np.ndarray, np.ndarray]]:
     """Yield splits of the queries for new documents, for several draws of queries that an encoder learns from."""
     held = np.load(data_folder() / "retrieval-scifact" / "scifact_minilm.npz")
@@ -111,16 +135,20 @@ def judgements(
         order = np.random.default_rng(1000 + draw).permutation(len(queries))
         learned = np.isin(relevance[:, 0], order[: len(order) // 3])
         pairs = relevance[learned & (relevance[:, 2] > 0)]
-        encoder = PrefixEncoder(objective=Similarity()).fit_pairs(queries[pairs[:, 0]], documents[pairs[:, 1]])
         data = EvaluationData(queries=queries, documents=documents, relevance=relevance[~learned])
-        people = population_of(with_seen(data, encoder.encoder_.learned))
-        scores = scores_of(encoder, people.data, "ndcg@10", documents, "queries")
+
+        def scored(pairs: np.ndarray = pairs, data: EvaluationData = data) -> Scores:
+            encoder = PrefixEncoder(objective=Similarity()).fit_pairs(queries[pairs[:, 0]], documents[pairs[:, 1]])
+            people = population_of(with_seen(data, encoder.encoder_.learned))
+            return scores_of(encoder, people.data, "ndcg@10", documents, "queries")
+
+        scores = kept_scores(folder, f"judgements-{draw}", scored)
         for seed in range(draw, splits, draws):
             yield scores, *divided(len(scores.values), chosen_on, seed)
 
 
 def banking77(
-    splits: int, chosen_on: int | None = None, draws: int = 5
+    splits: int, chosen_on: int | None = None, draws: int = 5, folder: Path | None = None
 ) -> Iterator[tuple[Scores, np.ndarray, np.ndarray]]:
     """Yield splits of rows that no fit has seen, 2,000 and 2,000, for several draws of training rows."""
     held = np.load(data_folder() / "banking77" / "banking77_minilm.npz")
@@ -129,9 +157,13 @@ def banking77(
     for draw in range(draws):
         order = np.random.default_rng(1000 + draw).permutation(len(X))
         fit, new = order[:5000], order[5000:9000]
-        encoder = PrefixEncoder(objective=Fisher(shrinkage="auto")).fit(X[fit], y[fit])
         data = EvaluationData(X=X[new], y=y[new], X_ref=X[fit], y_ref=y[fit])
-        scores = scores_of(encoder, data, "1nn_accuracy", X[fit], "rows")
+
+        def scored(fit: np.ndarray = fit, data: EvaluationData = data) -> Scores:
+            encoder = PrefixEncoder(objective=Fisher(shrinkage="auto")).fit(X[fit], y[fit])
+            return scores_of(encoder, data, "1nn_accuracy", X[fit], "rows")
+
+        scores = kept_scores(folder, f"banking77-{draw}", scored)
         for seed in range(draw, splits, draws):
             yield scores, *divided(len(new), chosen_on, seed)
 
@@ -169,9 +201,10 @@ def outcome(
     )
 
 
-def report(case: str, splits: int, chosen_on: int | None) -> bool:
+def report(case: str, splits: int, chosen_on: int | None, draws: int | None, folder: Path | None) -> bool:
     """Print the table of a case, and return whether all of it is as required."""
-    parts = [(*part, part[0].table(part[1])) for part in _SPLITS[case](splits, chosen_on)]
+    given = {} if draws is None else {"draws": draws}
+    parts = [(*part, part[0].table(part[1])) for part in _SPLITS[case](splits, chosen_on, folder=folder, **given)]
     print(f"\n{case}: {len(parts)} splits, {len(parts[0][1]):,} seen and {len(parts[0][2]):,} unseen")
     print(f"{'asked for':<16}{'covered':>9}{'optimism':>10}{'loss':>8}{'bytes':>8}{'chosen':>8}")
     fine = True
@@ -198,13 +231,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", choices=CASES)
     parser.add_argument("--splits", type=int, default=200)
     parser.add_argument("--chosen-on", type=int, help="rows or queries to choose on; half if not given")
+    parser.add_argument("--draws", type=int, help="fits of Banking77 and of judgements; 5 and 4 if not given")
+    parser.add_argument("--scores", type=Path, metavar="FOLDER", help="keep scores there, for runs that are cut short")
     given = parser.parse_args(arguments)
     print(
         f"Intervals of {DEVIATIONS} standard deviations, widened by the unseen part. Required: covered in "
         f"{COVERAGE[0]:.0%} to {COVERAGE[1]:.0%}, optimism at most {OPTIMISM}, loss at most {LOSS}, bytes at most "
         f"{BYTES} times the least."
     )
-    fine = {case: report(case, given.splits, given.chosen_on) for case in CASES if given.only in (None, case)}
+    fine = {
+        case: report(case, given.splits, given.chosen_on, given.draws, given.scores)
+        for case in CASES
+        if given.only in (None, case)
+    }
     return 0 if all(fine[case] for case in fine if case in REQUIRED) else 1
 
 

@@ -130,12 +130,13 @@ def main() -> int:
         worker(sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5]))
         return 0
     parser = argparse.ArgumentParser(description=__doc__)
-    both = [f"{way} {name}" for name in sorted(STORES) for way in ("to", "from")]
+    parser.add_argument("--ways", nargs="*", default=["to", "from"], choices=["to", "from"])
     parser.add_argument("--only", nargs="*", default=["folder", *sorted(STORES)], choices=["folder", *sorted(STORES)])
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--kills", type=int, default=20)
     asked = parser.parse_args()
     met = True
+    both = [f"{way} {name}" for name in sorted(STORES) for way in asked.ways]
     for case in ["from sqlite_vec to a folder", *both]:
         way, name = case.split()[:2]
         if ("folder" if case.endswith("folder") else name) not in asked.only:

@@ -83,19 +83,17 @@ def compared(record: Mapping[str, Any]) -> str:
 
 def others_ahead(record: Mapping[str, Any]) -> str:
     """Return every place where the best of the others is ahead of ours, with the interval of the difference."""
-    lines = [
-        _row(["data, model", "bytes", "ahead", "ours", "theirs", "ours minus theirs, 95 %", "their codebooks"]),
-        _row(["---"] * 7),
-    ]
-    for one in _recalls(record):
+    heads = ["data, model", "measure", "bytes", "ahead", "ours", "theirs", "ours minus theirs, 95 %", "their codebooks"]
+    lines = [_row(heads), _row(["---"] * len(heads))]
+    for one in sorted(_cases(record), key=lambda one: one["measure"] != "recall@10"):
         for size in BYTES:
             ahead = [row for row in one["others_ahead"] if row["bytes"] == size]
             if ahead:
                 best = max(ahead, key=lambda row: row["theirs"])
                 size_of = f"{best['codebook_bytes'] / one['stored']:.0f} bytes a stored vector"
                 cells = (
-                    _title(one["case"]), str(size), best["family"], f"{best['ours']:.3f}", f"{best['theirs']:.3f}",
-                    between(best["between"]), size_of,
+                    _title(one["case"]), one["measure"], str(size), best["family"], f"{best['ours']:.3f}",
+                    f"{best['theirs']:.3f}", between(best["between"]), size_of,
                 )  # fmt: skip
                 lines.append(_row(list(cells)))
     return "\n".join(lines)
@@ -154,8 +152,12 @@ def main() -> int:
     return 0
 
 
+def _cases(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [one for one in record.values() if "others_ahead" in one]
+
+
 def _recalls(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [one for name, one in record.items() if name.endswith(" recall@10")]
+    return [one for one in _cases(record) if one["measure"] == "recall@10"]
 
 
 def _score(one: Mapping[str, Any], family: str, size: int) -> float | None:

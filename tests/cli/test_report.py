@@ -79,6 +79,29 @@ def test_the_page_has_the_command_and_says_what_was_judged(home, evaluated):
     assert "80 queries of queries.npz" in text
 
 
+def test_what_is_asked_of_curve_is_what_its_page_and_the_record_headline(home, tmp_path):
+    """A fit recommends by a share; a page of 64 bytes is asked of `curve`, and is not that of the fit."""
+    digits = load_digits()
+    write_vectors(tmp_path / "x.npz", digits.X_train)
+    fitted = ("fit", tmp_path / "x.npz", "-o", tmp_path / "model")
+    run(*fitted)
+    asked = ("curve", tmp_path / "model", home / "docs.npz", "--bytes-per-vector", 4)
+    printed = run(*asked)
+    assert "the same command with --report page.html" in printed.splitlines()[-1]
+    document = run(*asked, "--report", tmp_path / "page.html", "--json")
+    (tmp_path / "curve.json").write_text(document)
+    run("report", tmp_path / "model", "--curve", tmp_path / "curve.json", "-o", tmp_path / "again.html")
+    for page in ("page.html", "again.html"):
+        assert words_of(tmp_path / page)[1] == printed.splitlines()[0]
+        assert "4 bytes a vector" in words_of(tmp_path / page)[1]
+    plain = run("report", tmp_path / "model", "-o", tmp_path / "own.html").splitlines()
+    assert plain[1] == f"Its first line: {words_of(tmp_path / 'own.html')[1]}"
+    assert "--bytes-per-vector" in plain[2]
+    four = run("report", tmp_path / "model", "--bytes-per-vector", 4, "-o", tmp_path / "four.html").splitlines()
+    assert len(four) == 2
+    assert "4 bytes a vector" in four[1]
+
+
 def test_both_ways_write_the_same_page(home, evaluated, tmp_path):
     document, page = evaluated
     printed = run("report", home / "model", "--curve", document, "-o", tmp_path / "again.html")

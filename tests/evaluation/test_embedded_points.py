@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 from firstk import PrefixEncoder, Similarity
 from firstk.data import load_digits
 from firstk.encoder.fitted import FittedEncoder
-from firstk.encoder.recommendation import OperatingPoint
+from firstk.encoder.recommendation import ABOUT_BITS, OperatingPoint
 from firstk.evaluation.baselines import baselines_of
 from firstk.evaluation.operating_points import Limits, PrecisionTable
 from firstk.evaluation.precision_cost import default_bytes, precision_table
@@ -133,6 +133,8 @@ def test_bits_are_chosen_by_bytes_and_never_by_k():
     assert table.recommend(Limits(bytes_per_vector=16)).headline().startswith(
         "Store embedded bits: 16 bytes a vector instead of 256. They keep"
     )  # fmt: skip
+    assert ABOUT_BITS in table.recommend(Limits(bytes_per_vector=16)).lines()
+    assert ABOUT_BITS not in table.recommend(Limits(bytes_per_vector=16, precisions=("int8",))).lines()
     assert (table.full, table.prefixes, table.embedded) == (INTS[1], tuple(INTS), tuple(BITS))
     assert [curve.label for curve in table.curves()] == ["int8"]
 

@@ -1,5 +1,7 @@
 """Evaluation of a fit: its numbers are those of slower ways, and what it cannot say is left out with a note."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
@@ -23,6 +25,7 @@ from firstk.evaluation.held_out import (
 )
 from firstk.evaluation.records import Comparison, HeldOutReport
 from firstk.exceptions import InvalidInputError
+from firstk.metrics.curve import prefix_curve
 
 SOURCE = Provenance({"file": "digits.npz"}, 1797, 4, "Evaluated on some rows.", (8, 8))
 
@@ -55,6 +58,31 @@ def test_the_lead_curve_is_that_of_the_encoder_on_the_held_out_rows(fisher, foun
     assert (lead.metric, lead.k, lead.score) == (slow.metric, slow.k, slow.score)
     assert lead.confidence == 0.95
     assert all(low <= score <= high for low, score, high in zip(lead.low, lead.score, lead.high, strict=True))
+
+
+def test_a_baseline_that_is_the_encoder_has_the_scores_of_a_sweep_of_its_own(digits):
+    fit = fitted("reconstruction", X=digits.X)
+    baselines = baselines_of(fit.reference["X"], fit.statistics)
+    ks, few = [1, 2, 3, 4, 5, 6], [2, 4, 6]
+    encoder, data = fit.encoder.encoder_, fit.data
+    assert baselines["PCA"].d > encoder.d
+    found = held_out.compare(
+        encoder, data, "readback_variance", baselines, ks, baseline_ks=few, confidence=0.95
+    ).baselines
+    assert [curve.label for curve in found] == list(BASELINES)
+    for curve in found:
+        raw = curve.input_score
+        slow = prefix_curve(baselines[curve.label], data, "readback_variance", few, confidence=0.95, input_score=raw)
+        assert (curve.k, curve.n_evaluated) == (slow.k, slow.n_evaluated)
+        assert np.allclose([curve.score, curve.low, curve.high], [slow.score, slow.low, slow.high], rtol=0, atol=1e-9)
+
+
+def test_an_encoder_of_another_mean_is_no_baseline(digits):
+    fit = fitted("reconstruction", X=digits.X)
+    pca, encoder = baselines_of(fit.reference["X"], fit.statistics)["PCA"], fit.encoder.encoder_
+    assert held_out._begins_with(pca, encoder)
+    for other in (replace(pca, mean=pca.mean + 1), replace(pca, components=-pca.components), pca[:3]):
+        assert not held_out._begins_with(other, encoder)
 
 
 def test_all_four_baselines_stand_beside_it(found):

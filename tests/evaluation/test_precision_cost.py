@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,7 +13,16 @@ from sklearn.neighbors import KNeighborsClassifier
 from firstk import PrefixEncoder
 from firstk.data import load_digits
 from firstk.data.precision import PRECISIONS
-from firstk.evaluation.precision_cost import finer_ladder, ladder, precision_table, search_times
+from firstk.evaluation import precision_cost
+from firstk.evaluation.baselines import baselines_of
+from firstk.evaluation.precision_cost import (
+    at_once,
+    default_bytes,
+    finer_ladder,
+    ladder,
+    precision_table,
+    search_times,
+)
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import EvaluationData
 
@@ -44,6 +54,36 @@ def test_neighbor_accuracy_of_rounded_references(digits):
         slow = np.mean(digits.y_train[nearest] == digits.y_test)
         # Bits make many ties, which rounding of cosines breaks one way or the other.
         assert point.score == pytest.approx(slow, abs=0.06 if point.precision == "binary" else 0.006)
+
+
+@pytest.mark.parametrize("metric", ["1nn_accuracy", "readback_variance"])
+def test_scores_and_draws_do_not_depend_on_the_cores(digits, monkeypatch, metric):
+    encoder = PrefixEncoder(objective="fisher").fit(digits.X_train, digits.y_train).encoder_
+    others = {name: code for name, code in baselines_of(digits.X_train).items() if name in ("PCA", "plain truncation")}
+    tables = []
+    for cores in (1, 4):
+        monkeypatch.setattr(precision_cost, "cores", lambda cores=cores: cores)
+        tables.append(precision_table(encoder, evidence_of(digits), metric, ks=[2, 9], others=others))
+    alone, together = tables
+    assert [point for point in alone.points if point.code == "PCA" and point.precision == "embedded"]
+    assert [replace(point, score=0.0) for point in alone] == [replace(point, score=0.0) for point in together]
+    assert np.allclose([point.score for point in alone], [point.score for point in together], rtol=0, atol=1e-9)
+    assert np.allclose(alone.resampled.array(), together.resampled.array(), rtol=0, atol=1e-6)
+
+
+def test_codes_of_many_rows_are_scored_one_at_a_time(digits):
+    encoder = PrefixEncoder(4).fit(digits.X_train).encoder_
+    many = np.broadcast_to(np.float32(0), (10_000_000, 64))
+    assert at_once(encoder, EvaluationData(X=many)) == 1
+    assert at_once(encoder, EvaluationData(X=digits.X_test)) == precision_cost.cores()
+
+
+def test_bits_take_a_byte_a_column_at_most():
+    X = np.random.default_rng(0).normal(size=(4200, 8))
+    encoder = PrefixEncoder().fit(X).encoder_
+    assert encoder.quantizer(None).bytes > 8  # codebooks come on top
+    assert max(default_bytes(encoder)) == 8
+    assert max(default_bytes(encoder, 10)) == 10
 
 
 def test_raw_vectors_are_those_of_the_curve(digits):

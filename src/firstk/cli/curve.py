@@ -97,7 +97,7 @@ Tokens = Annotated[
     str | None,
     typer.Option(
         help="VECTORS and --queries hold a vector a token, and this column names the document or query of each: "
-        "documents are compared by MaxSim.",
+        "documents are compared by MaxSim. Fit such a model with --objective similarity --preserve dot_products.",
         metavar="COLUMN",
     ),
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -93,25 +93,15 @@ def move(
     encoder = None if model is None else FittedEncoder.load(model)
     recode = moving.Recode(encoder, k, full, metric, precision, bytes_per_vector)
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
+    chosen: dict[str, Any] = {"vectors": vectors, "ids": ids, "columns": names, "nan": nan, "batch": batch}
     if dry_run:
-        planned = moving.plan(origin, target, recode, vectors=vectors, ids=ids, columns=names, nan=nan, batch=batch)
+        planned = moving.plan(origin, target, recode, **chosen)
         typer.echo(_document(planned) if json else "\n".join(_planned(planned)))
         return
     try:
         with counted_progress("moving", quiet=quiet or json) as (begin, progress):
             moved = moving.move(
-                origin,
-                target,
-                recode,
-                vectors=vectors,
-                ids=ids,
-                columns=names,
-                nan=nan,
-                batch=batch,
-                resume=resume,
-                force=force,
-                begin=begin,
-                progress=progress,
+                origin, target, recode, **chosen, resume=resume, force=force, begin=begin, progress=progress
             )
     except KeyboardInterrupt:
         typer.echo("Rows that were written are kept: the same command with --resume goes on.", err=True)

@@ -8,6 +8,7 @@ less those of what is held out, neighbors are mined once, and pencils that diffe
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -169,9 +170,12 @@ class _Trial:
         p = statistics.moments.p
         workers = min(cores(), len(candidates), _WORK_BYTES // (8 * _MATRICES * p * p))
         with statistics.sharing():
-            if workers > 1:  # what candidates share, by all threads of BLAS: the others would wait for it
-                for candidate in candidates:
+            if workers > 1:  # what candidates share; in the first fold neighbors are mined, by all cores together
+
+                def share(candidate: Objective) -> None:
                     self.prepare(candidate, statistics)
+
+                deque(ordered_map(share, candidates, workers) if self.progress.fold else map(share, candidates), 0)
             # More cores than one each solve a candidate: eigensolvers gain little from several threads of BLAS.
             results = ordered_map(work, candidates, workers) if workers > 1 else map(work, candidates)
             scores, resampled = zip(*self.progress.over(results, len(candidates)), strict=True)

@@ -44,6 +44,7 @@ from firstk.moments.pairs import PairMoments
 from firstk.moments.statistics import VECTORS, RowSample, Statistics, lowest_rows, sample_capacity
 from firstk.moments.stream import checked
 from firstk.solvers._principal_axes import CenteredRows, principal_axes
+from firstk.solvers.closed_form import share_family
 
 if TYPE_CHECKING:
     import torch
@@ -272,7 +273,7 @@ class Problem:
             self.objective,
             statistics,
             self._moments_of,
-            lambda candidate, kept: candidate.pencil(kept),
+            lambda candidate, kept: share_family(candidate.pencil(kept), kept.moments.eps, kept.shared),
             lambda candidate, kept: self._solved_by(solver, self.request(candidate, kept)),
             self.ordering.omega,
             self.verbose,

@@ -127,7 +127,8 @@ def fit_tokens(
     Parameters
     ----------
     encoder : PrefixEncoder
-        With an objective that needs no labels. It is fitted and returned.
+        With an objective that needs no labels; ``Similarity(keep="dot_products")`` is recommended, since MaxSim adds up
+        dot products of tokens. It is fitted and returned.
     documents : TokenVectors
     most : int
         About how many tokens are fitted on.

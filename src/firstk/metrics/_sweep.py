@@ -20,7 +20,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
-from scipy.linalg import blas
 
 from firstk._base.checks import check_choice, numba_may_compile
 from firstk._base.rows import distinct_rows
@@ -392,15 +391,14 @@ class _Cosine:
         self.inverse_norms = _inverse(_prefix_norms(self.R, ks)).astype(Z.dtype)
         # Dot products of signs are whole numbers, and their norms are all the same: nothing is rounded apart.
         self.signs = _of_one_size(Z_ref) and _of_one_size(Z)
-        self.ger, self.gemm = blas.get_blas_funcs(("ger", "gemm"), dtype=Z.dtype)
 
     def grow(self, S: np.ndarray, T: np.ndarray, rows: slice, start: int, stop: int) -> None:
-        # S is contiguous by rows, so S.T is the Fortran array that BLAS updates in place.
+        # Numpy's products let other threads run, which those of scipy's BLAS do not. T is scratch until it is read.
         if stop - start == 1:
-            self.ger(1.0, self.R[start], self.Q[start, rows], a=S.T, overwrite_a=True)
+            np.multiply.outer(self.Q[start, rows], self.R[start], out=T)
         else:
-            part = slice(start, stop)
-            self.gemm(1.0, self.R[part].T, self.Q[part, rows], beta=1.0, c=S.T, overwrite_c=True)
+            np.matmul(self.Q[start:stop, rows].T, self.R[start:stop], out=T)
+        np.add(S, T, out=S)
 
     def read(self, S: np.ndarray, T: np.ndarray, rows: slice, i: int) -> None:
         if self.ks[i] == 1:

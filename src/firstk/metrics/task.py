@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import blas, qr, solve_triangular
+from scipy.linalg import blas, solve_triangular
 
 from firstk._base.checks import check_label_pair, check_matrix, check_matrix_pair, check_same_length
 from firstk._base.linalg import ordered_basis, relative_tolerance
@@ -338,7 +338,7 @@ def fit_readout(Z: np.ndarray, targets: Callable[[slice], np.ndarray]) -> Readou
     for rows in _row_blocks(len(Z), max(BLOCK_ROWS, 4 * d)):
         Y = targets(rows)
         C = C if len(C) else np.zeros((0, Y.shape[1]))
-        Q, R = qr(np.vstack([R, Z[rows] - mean]), mode="economic", overwrite_a=True, check_finite=False)
+        Q, R = np.linalg.qr(np.vstack([R, Z[rows] - mean]))  # numpy's, as it lets other threads run meanwhile
         C = Q.T @ np.vstack([C, Y])
     # Sizes before centring: what centring leaves of a constant column is rounding, not a direction.
     squares = np.zeros(d)

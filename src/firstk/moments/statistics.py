@@ -221,11 +221,17 @@ class PartOf:
 
 
 class _Workspace:
-    """Intermediate results of several fits, each computed once, by one thread."""
+    """Intermediate results of several fits, each computed once, by one thread; others wait for that result alone."""
 
     def __init__(self) -> None:
         self.results: dict[Hashable, Any] = {}
-        self.lock = threading.RLock()
+        self._lock = threading.Lock()
+        self._locks: dict[Hashable, threading.RLock] = {}
+
+    def lock(self, key: Hashable) -> threading.RLock:
+        """Return the lock of one result."""
+        with self._lock:
+            return self._locks.setdefault(key, threading.RLock())
 
 
 @dataclass
@@ -356,7 +362,7 @@ class Statistics:
         work = self._workspace
         if work is None:
             return compute()
-        with work.lock:
+        with work.lock(key):
             if key not in work.results:
                 work.results[key] = compute()
             found: Derived = work.results[key]

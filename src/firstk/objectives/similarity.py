@@ -218,7 +218,10 @@ class Pairs(ShrinkageObjective):
         own = statistics.shared("M", lambda: moments.agreement if moments.scored else moments.positive)
         if not weight:
             return own
-        mined = statistics.once("mined", lambda: _unit(_varying(mined_agreement(statistics), St)))
+        mined = statistics.shared(
+            "unit mined",
+            lambda: statistics.once("mined", lambda: _unit(_varying(mined_agreement(statistics), St))),
+        )
         return (1 - weight) * statistics.shared("unit M", lambda: _unit(own)) + weight * mined
 
     def candidates(self) -> tuple[Pairs, ...]:

@@ -302,24 +302,39 @@ def _in_family(pencil: Pencil, eps: float, shared: Shared) -> tuple[np.ndarray, 
     so is that: its axes are compared on held-out rows, and not kept. None where N is no such matrix, or so little
     shrunk that directions below the numerical rank might count.
     """
+    family = share_family(pencil, eps, shared)
+    if family is None:
+        return None
+    V, size, turned = family
+    if pencil.factor is not None:
+        U, s, _ = np.linalg.svd(size[:, None] * turned, full_matrices=False)
+        return V * size, U, s**2
+    gamma, U = (single_eigh if _is_single(pencil, eps) else ordered_eigh)(size[:, None] * turned * size)
+    return (V * size).astype(U.dtype), U, gamma
+
+
+def share_family(pencil: Pencil, eps: float, shared: Shared) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Return V, the scales of its columns and ``V^T M V`` of `_in_family`; `shared` keeps what other pencils need."""
     parts = pencil.shrunk
     if parts is None or pencil.N is None or not np.array_equal(parts.formed(), pencil.N):
+        return None
+    if not np.isfinite(parts.S).all():
         return None
     # A key by address is good as long as the array lives, so the results hold it.
     values, V, _ = shared(("eigenvectors", id(parts.S)), lambda: (*ordered_eigh(parts.S), parts.S))
     variances = parts.scale * np.maximum(values, 0.0) + parts.ridge
     if variances[-1] <= rank_tolerance(len(values), eps) * variances[0]:
         return None
-    size = 1.0 / np.sqrt(variances)
     given = pencil.M if pencil.factor is None else pencil.factor
     assert given is not None
-    single = pencil.factor is None and bool(eps >= np.finfo(np.float32).eps)
+    single = _is_single(pencil, eps)
     turned, _ = shared(("turned", id(parts.S), id(given)), lambda: (_turned(pencil, V, single), given))
-    if pencil.factor is not None:
-        U, s, _ = np.linalg.svd(size[:, None] * turned, full_matrices=False)
-        return V * size, U, s**2
-    gamma, U = (single_eigh if single else ordered_eigh)(size[:, None] * turned * size)
-    return (V * size).astype(U.dtype), U, gamma
+    return V, 1.0 / np.sqrt(variances), turned
+
+
+def _is_single(pencil: Pencil, eps: float) -> bool:
+    """Tell whether the moments behind a pencil are in single precision, and it has no factor."""
+    return pencil.factor is None and bool(eps >= np.finfo(np.float32).eps)
 
 
 def _turned(pencil: Pencil, V: np.ndarray, single: bool) -> np.ndarray:

@@ -47,9 +47,10 @@ def test_labels_hidden_from_variance_want_a_supervised_objective(found):
 
 
 def test_codes_that_keep_what_labels_need_come_with_the_setting_for_other_classes(found):
-    fisher = " ".join(replace(found.ranking, choice="fisher").sentences())
-    assert "classes that have no labels yet" in fisher
-    assert "--reconstruction 0.5" in fisher
+    for choice in ("fisher", "fisher, shrinkage auto"):
+        fisher = " ".join(replace(found.ranking, choice=choice).sentences())
+        assert "classes that have no labels yet" in fisher
+        assert "--reconstruction 0.5" in fisher
     assert "no labels yet" not in " ".join(replace(found.ranking, choice="error_bound").sentences())
 
 
@@ -103,6 +104,10 @@ def test_without_labels_fidelity_is_ranked_and_named():
     assert "This is fidelity" in text
     assert "Of the ten nearest neighbors" in text
     assert found.command.endswith(".fit(X)")
+    names = ("similarity, neighbors", "reconstruction")
+    sentences = {name: " ".join(replace(found.ranking, choice=name).sentences()) for name in names}
+    assert "--preserve projections" in sentences["similarity, neighbors"]  # a fit of one kind of vectors
+    assert "--preserve projections" not in sentences["reconstruction"]
 
 
 def test_scored_pairs_want_pairs():

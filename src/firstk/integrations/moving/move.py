@@ -21,7 +21,8 @@ from firstk._base.concurrency import prefetch
 from firstk._base.remote import place_of, shown_place
 from firstk.data.files import open_vectors
 from firstk.data.files.contract import CodeRecord, must_be_restored
-from firstk.data.files.opening import format_of
+from firstk.data.files.opening import VectorTable, format_of
+from firstk.estimator.encoding import Encoding
 from firstk.estimator.transform_files import transform_files
 from firstk.exceptions import InvalidInputError
 from firstk.integrations.moving.checksum import Checksum
@@ -320,12 +321,7 @@ def _move_files(
     """Move between files, whose columns keep their types: `transform_files` does the work."""
     encoding = for_file(source.facts, recode)
     check_new(target, force=force)
-    carried = source.table.columns if columns is None else columns
-    if carried and place_of(target).suffix and format_of(target).holds == "nothing":
-        raise InvalidInputError(
-            f"'{shown_place(target)}' would hold vectors only, and there are other columns ({', '.join(carried)}). "
-            "Leave them out by columns=[] (--columns ''), or move to parquet, arrow, jsonl or csv."
-        )
+    _check_room(source, target, columns)
     encoder = None if recode.encoder is None else getattr(recode.encoder, "encoder_", recode.encoder)
     outcome = transform_files(
         encoder,
@@ -343,17 +339,7 @@ def _move_files(
     )
     there = open_vectors(target)
     if verify:
-        if encoding.to_fit:  # scales and thresholds are in the file
-            record = CodeRecord.read(target, there.metadata)
-            assert record is not None
-            encoding = replace(encoding, precision=record.precision)
-        sent, found = Checksum(there.width), Checksum(there.width)
-        _number(sent, (_restored(encoding, batch) for batch in source.table.batches()))
-        _number(found, (batch.vectors for batch in there.batches()))
-        if (why := sent.difference(found)) is not None:
-            raise InvalidInputError(
-                f"'{shown_place(target)}' does not hold what was moved to it: {why}. Move again with --force."
-            )
+        _compare_files(source.table, there, encoding, target)
     return Moved(
         source=source.facts.place,
         target=f"'{shown_place(target)}'",
@@ -374,7 +360,32 @@ def _move_files(
     )
 
 
-def _restored(encoding: Any, batch: Any) -> np.ndarray:
+def _check_room(source: FileSource, target: Any, columns: Sequence[str] | None) -> None:
+    """Raise InvalidInputError for columns that go to a format of vectors alone."""
+    carried = source.table.columns if columns is None else columns
+    if carried and place_of(target).suffix and format_of(target).holds == "nothing":
+        raise InvalidInputError(
+            f"'{shown_place(target)}' would hold vectors only, and there are other columns ({', '.join(carried)}). "
+            "Leave them out by columns=[] (--columns ''), or move to parquet, arrow, jsonl or csv."
+        )
+
+
+def _compare_files(source: VectorTable, there: VectorTable, encoding: Encoding, target: Any) -> None:
+    """Raise InvalidInputError where a file does not hold the codes of another."""
+    if encoding.to_fit:  # scales and thresholds are in the file
+        record = CodeRecord.read(target, there.metadata)
+        assert record is not None
+        encoding = replace(encoding, precision=record.precision)
+    sent, found = Checksum(there.width), Checksum(there.width)
+    _number(sent, (_restored(encoding, batch) for batch in source.batches()))
+    _number(found, (batch.vectors for batch in there.batches()))
+    if (why := sent.difference(found)) is not None:
+        raise InvalidInputError(
+            f"'{shown_place(target)}' does not hold what was moved to it: {why}. Move again with --force."
+        )
+
+
+def _restored(encoding: Encoding, batch: Any) -> np.ndarray:
     codes = encoding(batch)[0]
     return encoding.precision.restore(codes) if must_be_restored(encoding.precision) else codes
 

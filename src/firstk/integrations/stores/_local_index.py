@@ -106,16 +106,6 @@ class LocalIndex(ABC):
     def _rows(self) -> RowsTable:
         return RowsTable(self._connection, _TABLE)
 
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._connection.execute("ROLLBACK")
-            raise
-        self._connection.execute("COMMIT")
-
     def answering(self) -> contextlib.AbstractContextManager[None]:
         """Turn errors of SQLite and of the library, and of rows that were damaged, into InvalidInputError."""
         return explained(self.place, (sqlite3.Error, OSError, RuntimeError, ValueError))
@@ -134,14 +124,14 @@ class LocalIndex(ABC):
     def create(self, layout: Layout) -> None:
         """Create the file of rows."""
         self._forget_index()
-        with self._transaction():
+        with self._rows.transaction():
             self._rows.create(layout)
 
     def drop(self) -> None:
         """Delete index and rows, in this order: an index that outlives its rows would be taken for that of others."""
         self._forget_index()
         if self.layout() is not None:
-            with self._transaction():
+            with self._rows.transaction():
                 self._rows.drop()
 
     def _forget_index(self) -> None:
@@ -151,12 +141,12 @@ class LocalIndex(ABC):
 
     def upsert(self, rows: Rows) -> None:
         """Write rows in one transaction; the index follows when it is needed."""
-        with self._transaction():
+        with self._rows.transaction():
             self._rows.upsert(rows)
 
     def delete(self, ids: Sequence[Id]) -> None:
         """Delete rows in one transaction."""
-        with self._transaction():
+        with self._rows.transaction():
             self._rows.delete(ids)
 
     def present(self, ids: Sequence[Id]) -> set[Id]:

@@ -6,6 +6,7 @@ writes, so that an index on disk can tell which rows it lacks.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -45,6 +46,17 @@ class RowsTable:
     @property
     def _notes(self) -> str:
         return quoted("firstk_stores")
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Write all that the block writes, or nothing of it."""
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self.connection.execute("ROLLBACK")
+            raise
+        self.connection.execute("COMMIT")
 
     def layout(self, called: str) -> Layout | None:
         """Return the layout of the table; None where there is no table."""

@@ -115,16 +115,6 @@ class SqliteVec:
     def _short(self) -> str:
         return quoted(f"{self.table}_short")
 
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self.connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self.connection.execute("ROLLBACK")
-            raise
-        self.connection.execute("COMMIT")
-
     def answering(self) -> contextlib.AbstractContextManager[None]:
         """Turn errors of SQLite, and of rows that were damaged, into InvalidInputError."""
         return explained(self.place, (_sqlite().Error, sqlite3.Error, ValueError))
@@ -148,13 +138,13 @@ class SqliteVec:
             kind = f"bit[{layout.short}]"
         else:
             kind = f"float[{layout.short}] distance_metric={'cosine' if layout.compared == 'cosine' else 'L2'}"
-        with self._transaction():
+        with self._rows.transaction():
             self._rows.create(layout)
             self.connection.execute(f"CREATE VIRTUAL TABLE {self._short} USING vec0(short {kind})")
 
     def drop(self) -> None:
         """Delete both tables."""
-        with self._transaction():
+        with self._rows.transaction():
             self._rows.drop()
             self.connection.execute(f"DROP TABLE IF EXISTS {self._short}")
 
@@ -165,7 +155,7 @@ class SqliteVec:
             cut = "code"
         if self.precision == "binary":
             cut = f"vec_quantize_binary({cut})"
-        with self._transaction():
+        with self._rows.transaction():
             replaced = self._rows.upsert(rows)
             self._forget(replaced)
             self.connection.executemany(
@@ -181,7 +171,7 @@ class SqliteVec:
 
     def delete(self, ids: Sequence[Id]) -> None:
         """Delete rows in one transaction."""
-        with self._transaction():
+        with self._rows.transaction():
             self._forget(self._rows.delete(ids))
 
     def present(self, ids: Sequence[Id]) -> set[Id]:
