@@ -127,6 +127,18 @@ def test_cut_keeps_exactly_the_prefix():
         assert (found[i, k[i] :] == 0).all()
 
 
+def test_loss_is_the_same_with_and_without_groups(monkeypatch):
+    torch.manual_seed(0)
+    z, head, labels = torch.randn(200, 30, dtype=D), torch.randn(7, 30, dtype=D), torch.randint(0, 7, (200,))
+    found = []
+    for least in (0, 1 << 60):
+        monkeypatch.setattr("firstk.losses.functional.sampling._WORTH_GROUPS", least)
+        generator = torch.Generator().manual_seed(1)
+        loss = lambda z, w: cross_entropy(z, w, labels, estimator="sampled", generator=generator)  # noqa: B023, E731
+        found.append(measured(loss, (z, head)))
+    torch.testing.assert_close(*found, rtol=1e-12, atol=1e-14)
+
+
 @pytest.mark.parametrize("n", [5, 40, 300])
 @pytest.mark.parametrize("with_bias", [True, False])
 def test_products_of_groups_are_those_of_masked_codes(n, with_bias):

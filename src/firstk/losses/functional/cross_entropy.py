@@ -33,7 +33,7 @@ from firstk.losses.functional._inputs import (
     working_dtype,
 )
 from firstk.losses.functional._weighted_sweep import WeightedSweep
-from firstk.losses.functional.sampling import cut_linear, draw_prefixes
+from firstk.losses.functional.sampling import cut, cut_linear, draw_prefixes, groups_pay
 
 _OWNER = "cross_entropy"
 
@@ -209,10 +209,14 @@ def cross_entropy(
     with full_precision(z.device):
         if check_estimator(estimator, _OWNER):
             k = draw_prefixes(weights, len(z), z.device, generator)
-            logits, order = cut_linear(z, weight, bias, k)
+            if groups_pay(weights, len(z), len(weight)):
+                logits, order = cut_linear(z, weight, bias, k)
+                labels = labels[order]
+            else:
+                logits = F.linear(cut(z, k), weight, bias)
             return F.cross_entropy(
                 logits,
-                labels[order],
+                labels,
                 class_weight,
                 ignore_index=ignore_index,
                 reduction=reduction,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
@@ -61,6 +62,25 @@ class _Cut(torch.autograd.Function):
 def cut(z: Tensor, k: Tensor) -> Tensor:
     """Set the coordinates of row i past k_i to zero, (n, d)."""
     return _Cut.apply(z, k)
+
+
+# Multiply-adds of a product that groups of rows must save to pay for their calls.
+_WORTH_GROUPS = 1 << 23
+
+
+def groups_pay(weights: PrefixWeights, n: int, columns: int) -> bool:
+    """Tell whether `cut_linear` is expected to be quicker than a product of masked codes.
+
+    Examples
+    --------
+    >>> from firstk._base.prefix_weights import resolve_omega
+    >>> [groups_pay(resolve_omega(name, 384), 512, 77) for name in ("uniform", "harmonic")]
+    [False, True]
+    """
+    half, most = (int(weights.support[np.searchsorted(weights.edges, part)]) for part in (0.5, 0.75))
+    longest = int(weights.support[-1])
+    used = half / 2 + most / 4 + longest / 4
+    return n * columns * (weights.d - used) >= _WORTH_GROUPS
 
 
 def _groups(lengths: Tensor, d: int) -> tuple[list[int], list[int]]:
