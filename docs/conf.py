@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import sys
+import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -56,7 +58,9 @@ numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 numpydoc_validation_checks: set[str] = set()
 
-# Examples run while the site is built; what lacks data or a package says so on its page.
+# Examples run while the site is built; what lacks data says so on its page.
+# A server of an example puts its socket here, and would print a warning on the page without it.
+os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",

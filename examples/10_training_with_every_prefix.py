@@ -2,8 +2,8 @@
 Training with every prefix
 ==========================
 
-Matryoshka learning trains a list of lengths. The losses of firstk take every prefix in one pass, at about the cost of
-one loss, so no list has to be chosen, and lengths between its entries are as good as any. This example needs torch.
+Matryoshka learning trains a list of lengths. The losses of firstk take every prefix in one pass, so no list has to be
+chosen. A list can be a little ahead at its own lengths, and is behind between them. This example needs torch.
 """
 
 import matplotlib.pyplot as plt

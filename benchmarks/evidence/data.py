@@ -6,6 +6,7 @@ chosen on test data, also not by mistake.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -57,8 +58,16 @@ class Part:
     y: np.ndarray | None = None
     pairs: tuple[np.ndarray, np.ndarray, np.ndarray | None] | None = None
 
+    def digest(self) -> str:
+        """Return a hash of everything that a method can learn from."""
+        found = hashlib.sha256()
+        for array in (self.X, self.y, *(self.pairs or ())):
+            found.update(b"-" if array is None else repr((array.shape, array.dtype.str)).encode())
+            found.update(b"" if array is None else np.ascontiguousarray(array).data)
+        return found.hexdigest()
 
-# Codes of rows at a length, for documents or for queries.
+
+# Codes of rows at a length, for documents, for queries, or for rows like documents that are not stored ("row").
 Encode = Callable[[np.ndarray, int, str], np.ndarray]
 
 

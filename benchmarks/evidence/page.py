@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from scipy.stats import spearmanr
+
+from benchmarks.evidence import goals
 from benchmarks.evidence.record import RECORD
 from firstk._base.atomic_file import atomic_file
 
@@ -17,29 +20,41 @@ MODELS = {
     "potion": "potion-base-8M (256, static, MIT)",
     "mpnet": "all-mpnet-base-v2 (768, Apache-2.0)",
     "wordllama": "WordLlama l2_supercat (256, trained with a Matryoshka loss, MIT)",
-    "pixels": "pixels",
+    "efficientnet": "EfficientNet-Lite0 with ImageNet weights, frozen (1,280 mean activations, Apache-2.0)",
+    "pixels": "pixels (784)",
 }
 # Peers that learn from labels or pairs.
-SUPERVISED = ("LDA", "MRL list", "MatryoshkaLoss adapter")
-UNSUPERVISED = "firstk similarity"
+SUPERVISED = ("LDA", "MRL list", "MatryoshkaLoss adapter", "CSR")
 BEHIND = -0.01
+# At this length the order of methods is compared between models.
+ORDER_AT = 16
+RESULTS = ("ahead", "level", "behind")
 INTRODUCTION = """# Evidence
 
-Several models, standard tasks, and peers at their best settings; made by `python -m benchmarks.evidence` from
-`results/evidence.json`, whoever is ahead.
+Several models, standard tasks, and peers at their best settings, whoever is ahead. `python -m benchmarks.evidence.page`
+makes this page from `results/evidence.json`, which `python -m benchmarks.evidence --trained --record
+results/evidence.json` writes; the record names the command and the seeds of every number.
 
 - **Nothing is chosen on test parts.** Methods are fitted on training parts and their settings chosen on validation
-  parts; a test part cannot be read before. Peers get the setting that is best on validation data for each length. Ours
-  has one code for all lengths: the objective with the best mean on validation data is compared, with default settings.
+  parts; a test part cannot be read before, and a test of the harness shows that a method that tries fails. Peers get
+  the setting that is best on validation data for each length. Ours has one code for all lengths: the objective with the
+  best mean on validation data is compared, with default settings.
 - **Ahead and behind** are differences whose p, from the paired bootstrap over rows, queries or pairs, is below 0.05
   after Holm's control for all peers and lengths of a line. Everything else is level: these rows do not suffice to show
-  a difference, which may still be one.
+  a difference, which may still be one. What is trained is a mean over three seeds (0, 1, 2).
 - **Peers**: the first coordinates of the model ("truncation"; for WordLlama that is how it was trained), random
   dimensions (mean of 20 draws), PCA (centred or not), whitened PCA, all but the top, Zipf-weighted PCA (rows weighted
-  by how rare they are, an adaptation), LDA with shrinkage and, where training was run, adapters.
-- **Tasks**: Banking77 (CC BY 4.0), the STS benchmark (scores CC BY-SA 4.0, texts by source), SciFact (CC BY 4.0,
-  ODC-By), Fashion-MNIST (MIT). SciFact's 1,109 queries are divided anew, because its official test part has been
-  looked at: seen are queries with a document that was learned from. "A to B" is fitted and chosen on A, and used on B.
+  by how rare they are, an adaptation), LDA with shrinkage. Trained: an adapter with a head for each length (MRL list),
+  an adapter with MatryoshkaLoss of sentence-transformers, Matryoshka-Adaptor without labels (reimplemented from its
+  description), an autoencoder with nested dropout. In bytes: CSR (the autoencoder and loss of sentence-transformers,
+  4,096 features: 20 bits for each active one) and rounded PCA; OPQ, RaBitQ and other quantizers are in
+  [how many bytes](how-many-bytes.md), from `results/bytes.json`.
+- **Tasks**: Banking77 (CC BY 4.0): 1-NN, logistic regression on 8 rows of each class with the draws of mteb
+  (few-shot), 77 clusters by k-means, and 1-NN among 27 classes after a fit on the other 50. The STS benchmark (scores
+  CC BY-SA 4.0, texts by source). SciFact (CC BY 4.0, ODC-By), whose 1,109 queries are divided anew, because its
+  official test part has been looked at: seen are queries with a document that was learned from. "scifact official" has
+  the official parts, for comparison with other reports. "A to B" is fitted and chosen on A, and used on B.
+  Fashion-MNIST (MIT) and CIFAR-10 (Krizhevsky 2009, no licence stated): 1-NN and logistic regression on 10,000 images.
 """
 
 MTEB = """## Under the protocol of mteb
@@ -57,27 +72,38 @@ mteb.evaluate(PrefixModel(model, encoder, 32), mteb.get_task("STSBenchmark"))
 mteb.evaluate(PrefixModel(model, encoder, bytes_per_vector=32), mteb.get_task("SciFact"))
 ```
 
-`python -m benchmarks.evidence.mteb_tasks` runs STSBenchmark and SciFact of mteb from local files: its scores and ours
-for the same codes differ by less than 0.0001.
+`python -m benchmarks.evidence.mteb_tasks` runs STSBenchmark, SciFact and Banking77Classification of mteb from local
+files: its scores and ours for the same codes differ by less than 0.0001.
 """
 
 
 def made(record: Mapping[str, Any]) -> str:
     """Return the page."""
+    coordinates, in_bytes = (_of_unit(record, unit) for unit in ("coordinates", "bytes"))
     lines = [
         INTRODUCTION,
         *_models(record),
-        *_matrix(record),
+        *_matrices(coordinates, in_bytes),
         *_losses(record),
-        *_unsupervised(record),
-        *_scores(record),
+        *goals.section(record),
+        *_unsupervised(coordinates),
+        *_order(coordinates),
+        *_scores("## Scores on the test parts", coordinates),
+        *_scores("## Scores in bytes", in_bytes),
         *_not_run(record),
         MTEB,
     ]
     return "\n".join(lines)
 
 
-def _parts(record: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]]:
+Tables = Mapping[str, Any]
+
+
+def _of_unit(record: Tables, unit: str) -> Tables:
+    return {name: table for name, table in record.items() if table["unit"] == unit}
+
+
+def _parts(record: Tables) -> Iterator[tuple[dict[str, Any], str, str]]:
     """Return every table and part with its title."""
     for table in record.values():
         for part in table["comparisons"]:
@@ -85,57 +111,76 @@ def _parts(record: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str, str
             yield table, part, title
 
 
-def _models(record: Mapping[str, Any]) -> list[str]:
+def _models(record: Tables) -> list[str]:
     names = dict.fromkeys(table["model"] for table in record.values())
     return ["Models: " + "; ".join(f"{name}: {MODELS[name]}" for name in names) + ".", ""]
 
 
-def _matrix(record: Mapping[str, Any]) -> list[str]:
-    ks = _ks(record)
+def _matrices(coordinates: Tables, in_bytes: Tables) -> list[str]:
     lines = [
         "## Wins, ties and losses", "",
-        "Of the peers that were run, how many ours is ahead of, level with and behind at k coordinates.",
-        f"{_learning(record)}", "",
-        "| model | task | ours, chosen on validation data | " + " | ".join(f"k = {k}" for k in ks) + " |",
-        "|---" * (len(ks) + 3) + "|",
+        "How many peers ours is ahead of, level with and behind: at k coordinates, and in so many bytes.", "",
+        *_matrix(coordinates, lambda peer: True),
+        "Ours learns from labels or pairs where a task has them. Of these peers, those that learn from them too:", "",
+        *_matrix(coordinates, lambda peer: peer in SUPERVISED),
     ]  # fmt: skip
+    if in_bytes:
+        lines += ["In bytes, of stored rows; rows that ask stay floats:", "", *_matrix(in_bytes, lambda peer: True)]
+    return lines
+
+
+def _matrix(tables: Tables, counted: Callable[[str], bool]) -> list[str]:
+    ks, what = _ks(tables), "k = {}" if _unit(tables) == "coordinates" else "{} bytes"
+    lines = [
+        "| model | task | ours, chosen on validation data | " + " | ".join(what.format(k) for k in ks) + " |",
+        "|---" * (len(ks) + 3) + "|",
+    ]
     totals: Counter[str] = Counter()
-    for table, part, title in _parts(record):
-        cells = []
-        for j in range(len(ks)):
-            counts = Counter(peer[j]["verdict"] for peer in table["comparisons"][part].values())
-            totals += counts
-            cells.append("-".join(str(counts[name]) for name in ("ahead", "level", "behind")))
-        lines.append(
-            f"| {table['model']} | {title} | {table['chosen'].removeprefix('firstk ')} | {' | '.join(cells)} |"
-        )
-    total = ", ".join(f"{totals[name]} {name}" for name in ("ahead", "level", "behind"))
+    for table, part, title in _parts(tables):
+        peers = [found for name, found in table["comparisons"][part].items() if counted(name)]
+        if not peers:
+            continue
+        by_length = [Counter(found[j]["verdict"] for found in peers) for j in range(len(ks))]
+        totals.update(sum(by_length, Counter()))
+        cells = ["-".join(str(counts[name]) for name in RESULTS) for counts in by_length]
+        lines.append(f"| {table['model']} | {title} | {_short(table['chosen'])} | {' | '.join(cells)} |")
+    total = ", ".join(f"{totals[name]:,} {name}" for name in RESULTS)
     return [*lines, "", f"In all: {total}.", ""]
 
 
-def _learning(record: Mapping[str, Any]) -> str:
-    """Say which peers learned from labels or pairs, as ours does where it can."""
-    run = {name for table in record.values() for name in table["methods"]}
-    learned = [name for name in SUPERVISED if name in run]
-    return "Ours learns from labels or pairs where a task has them; of the peers in this table " + (
-        f"only {', '.join(learned)} did too." if learned else "none did: those that do were not run."
-    )
+def _short(name: str) -> str:
+    return name.removeprefix("firstk ").removeprefix("bytes, ")
 
 
-def _unsupervised(record: Mapping[str, Any]) -> list[str]:
+def _losses(record: Tables) -> list[str]:
+    lines = [
+        "## Losses",
+        "",
+        "Every comparison in which a peer is ahead, with the 95 % interval of the difference.",
+        "",
+    ]
+    found = [
+        f"| {table['model']} | {title} | {k}{' bytes' if table['unit'] == 'bytes' else ''} | {peer} "
+        f"| {one['difference']:+.3f} | {one['low']:+.3f} to {one['high']:+.3f} |"
+        for table, part, title in _parts(record)
+        for peer, each in table["comparisons"][part].items()
+        for k, one in zip(table["ks"], each, strict=True)
+        if one["verdict"] == "behind"
+    ]
+    if not found:
+        return [*lines, "None.", ""]
+    return [*lines, "| model | task | k | peer | difference | interval |", "|---" * 6 + "|", *found, ""]
+
+
+def _unsupervised(tables: Tables) -> list[str]:
     """Return how far our similarity without labels or pairs is from the best peer without them."""
-    ks, lines = _ks(record), []
-    for table, part, title in _parts(record):
-        peers = [
-            one["test"][part]
-            for name, one in table["methods"].items()
-            if not one.get("ours") and name not in SUPERVISED and "bytes" not in one
-        ]
-        own = table["methods"].get(UNSUPERVISED)
-        if own is None or not peers:
+    ks, lines = _ks(tables), []
+    for table, part, title in _parts(tables):
+        peers = table["without labels"].get(part)
+        if not peers:
             continue
-        gaps = [own["test"][part][j] - max(peer[j] for peer in peers) for j in range(len(ks))]
-        cells = (f"**{gap:+.3f}**" if gap < BEHIND else f"{gap:+.3f}" for gap in gaps)
+        worst = [min(found[j]["difference"] for found in peers.values()) for j in range(len(ks))]
+        cells = (f"**{gap:+.3f}**" if gap < BEHIND else f"{gap:+.3f}" for gap in worst)
         lines.append(f"| {table['model']} | {title} | {' | '.join(cells)} |")
     if not lines:
         return []
@@ -147,65 +192,65 @@ def _unsupervised(record: Mapping[str, Any]) -> list[str]:
     ]  # fmt: skip
 
 
-def _losses(record: Mapping[str, Any]) -> list[str]:
-    lines = [
-        "## Losses",
-        "",
-        "Every comparison in which a peer is ahead, with the 95 % interval of the difference.",
-        "",
-    ]
-    found = [
-        f"| {table['model']} | {title} | {k} | {peer} | {one['difference']:+.3f} "
-        f"| {one['low']:+.3f} to {one['high']:+.3f} |"
-        for table, part, title in _parts(record)
-        for peer, each in table["comparisons"][part].items()
-        for k, one in zip(table["ks"], each, strict=True)
-        if one["verdict"] == "behind"
-    ]
-    if not found:
-        return [*lines, "None.", ""]
-    return [*lines, "| model | task | k | peer | difference | interval |", "|---" * 6 + "|", *found, ""]
+def _order(tables: Tables) -> list[str]:
+    """Return whether methods have the same order with other models as with MiniLM."""
+    lines = []
+    for table, part, title in _parts(tables):
+        first = tables.get(f"minilm, {table['task']}")
+        if first is None or table is first:
+            continue
+        own, other = (_at(one, part) for one in (first, table))
+        both = [name for name in own if name in other]
+        rho = spearmanr([own[name] for name in both], [other[name] for name in both]).statistic
+        lines.append(
+            f"| {table['model']} | {title} | {len(both)} | {rho:.2f} | {_short(max(both, key=own.__getitem__))} "
+            f"| {_short(max(both, key=other.__getitem__))} |"
+        )
+    if not lines:
+        return []
+    return [
+        "## The order of methods with other models", "",
+        f"Rank correlation of scores at k = {ORDER_AT} with those of MiniLM, of methods run with both.", "",
+        "| model | task | methods | correlation | best with MiniLM | best here |", "|---" * 6 + "|", *lines, "",
+    ]  # fmt: skip
 
 
-def _scores(record: Mapping[str, Any]) -> list[str]:
-    lines = [
-        "## Scores on the test parts",
-        "",
-        "In bold the best at a length. Ours with all objectives that were run.",
-        "",
-    ]
-    for table, part, title in _parts(record):
+def _at(table: Mapping[str, Any], part: str) -> dict[str, float]:
+    j = table["ks"].index(ORDER_AT)
+    return {name: one["test"][part][j] for name, one in table["methods"].items()}
+
+
+def _scores(title: str, tables: Tables) -> list[str]:
+    lines = [title, "", "In bold the best at a length. Ours with all objectives that were run.", ""]
+    for table, part, name in _parts(tables):
         ks, methods = table["ks"], table["methods"]
-        best = [max(one["test"][part][j] for one in methods.values() if "bytes" not in one) for j in range(len(ks))]
+        best = [max(one["test"][part][j] for one in methods.values()) for j in range(len(ks))]
         lines += [
-            f"### {table['model']}, {title}", "",
+            f"### {table['model']}, {name}{', bytes' if table['unit'] == 'bytes' else ''}", "",
             f"{table['measure']}, {table['rows'][part]:,} rows; all coordinates: {table['raw'][part]:.3f}.", "",
             "| method | " + " | ".join(map(str, ks)) + " |", "|---" * (len(ks) + 1) + "|",
         ]  # fmt: skip
-        for name, one in methods.items():
-            shown = f"{name}, {one['bytes'][0]} to {one['bytes'][-1]} bytes" if "bytes" in one else name
+        for method, one in methods.items():
             cells = (f"**{x:.3f}**" if x == top else f"{x:.3f}" for x, top in zip(one["test"][part], best, strict=True))
-            lines.append(f"| {shown} | {' | '.join(cells)} |")
+            lines.append(f"| {method} | {' | '.join(cells)} |")
         lines.append("")
-    return lines
+    return lines if tables else []
 
 
-def _not_run(record: Mapping[str, Any]) -> list[str]:
-    missing = sorted({name for table in record.values() for name in table["not run"]})
+def _not_run(record: Tables) -> list[str]:
+    lines = [f"- {name}: {', '.join(table['not run'])}" for name, table in record.items() if table["not run"]]
     models = [name for name in MODELS if name not in {table["model"] for table in record.values()}]
-    lines = ["## Not run", ""]
-    if missing:
-        lines += [
-            f"These take minutes each (`--trained`) and have no row where they were not run: {', '.join(missing)}.",
-            "",
-        ]
     if models:
-        lines += [f"Models without a table: {'; '.join(MODELS[name] for name in models)}.", ""]
-    return lines if missing or models else []
+        lines.append(f"- Models without a table: {'; '.join(MODELS[name] for name in models)}")
+    return ["## Not run", "", "Methods that apply to a task and have no row there.", "", *lines, ""] if lines else []
 
 
-def _ks(record: Mapping[str, Any]) -> list[int]:
-    return list(next(iter(record.values()))["ks"])
+def _ks(tables: Tables) -> list[int]:
+    return list(next(iter(tables.values()))["ks"])
+
+
+def _unit(tables: Tables) -> str:
+    return str(next(iter(tables.values()))["unit"])
 
 
 def main() -> int:

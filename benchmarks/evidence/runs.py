@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.evidence.data import Encode, Task, fitting
+from benchmarks.evidence.data import Encode, Part, Task, fitting
 from benchmarks.evidence.methods.contract import Method
 from benchmarks.evidence.scores import Clustered
 from firstk._base.atomic_file import atomic_file
@@ -22,6 +22,7 @@ from firstk.metrics.bootstrap import MeanScore, RankAgreement
 KINDS = {"mean": (MeanScore, "values", None), "rank": (RankAgreement, "values", "scores"),
          "clusters": (Clustered, "clusters", "labels")}  # fmt: skip
 SOURCES = ("_base", "moments", "losses", "objectives", "orderings", "solvers", "estimator")
+_FITS: dict[tuple[Method, Any, int, str], tuple[Encode, float]] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,15 +31,18 @@ class Run:
 
     Attributes
     ----------
+    ks : tuple of int
+        Lengths.
     chosen : tuple of str
         The setting of each length.
     validation : ndarray of shape (K,)
     test : mapping
         For each part the scores by row, a list over seeds.
     seconds : float
-        Processor time of choosing and fitting.
+        Processor time of all fits, those of the settings that were not chosen too.
     """
 
+    ks: tuple[int, ...]
     chosen: tuple[str, ...]
     validation: np.ndarray
     test: Mapping[str, Sequence[Any]]
@@ -54,31 +58,43 @@ class Run:
         return scores.min(axis=0), scores.max(axis=0)
 
 
-def run(task: Task, method: Method, ks: tuple[int, ...]) -> Run:
+def run(task: Task, method: Method, ks: tuple[int, ...] | None = None) -> Run:
     """Choose on validation data, fit on all training data, and score the test part: in this order."""
-    began = time.process_time()
+    ks = method.lengths if ks is None else ks
     with fitting():
-        validation, chosen = _chosen(task, method, ks)
+        tried = [_fit(method, task.training, setting, 0) for setting in method.settings]
+        validation, chosen = _chosen(task, method, [encode for encode, _ in tried], ks)
         fits = {
-            (i, seed): method.fit(task.everything, method.settings[i], seed)
+            (i, seed): _fit(method, task.everything, method.settings[i], seed)
             for i in sorted(set(chosen))
             for seed in range(method.draws)
         }
-    seconds = time.process_time() - began
+    seconds = sum(one for _, one in (*tried, *fits.values()))
     test = task.test.opened()
     found: dict[str, list[Any]] = {}
     for seed in range(method.draws):
-        for part, scores in _scored(task, {i: fits[i, seed] for i in set(chosen)}, chosen, test, ks).items():
+        for part, scores in _scored(task, {i: fits[i, seed][0] for i in set(chosen)}, chosen, test, ks).items():
             found.setdefault(part, []).append(scores)
-    return Run(tuple(repr(method.settings[i]) for i in chosen), validation, found, seconds)
+    return Run(ks, tuple(repr(method.settings[i]) for i in chosen), validation, found, seconds)
 
 
-def _chosen(task: Task, method: Method, ks: tuple[int, ...]) -> tuple[np.ndarray, list[int]]:
+def _fit(method: Method, part: Part, setting: Any, seed: int) -> tuple[Encode, float]:
+    """Return a fit and its processor time; tasks with the same training part share it."""
+    key = (method, setting, seed, part.digest())
+    if key not in _FITS:
+        began = time.process_time()
+        _FITS[key] = (method.fit(part, setting, seed), time.process_time() - began)
+    return _FITS[key]
+
+
+def forget_fits() -> None:
+    """Free the memory of fits that no other task will share."""
+    _FITS.clear()
+
+
+def _chosen(task: Task, method: Method, fits: Sequence[Encode], ks: tuple[int, ...]) -> tuple[np.ndarray, list[int]]:
     """Return validation scores, and the number of the setting of each length: one for all lengths, if it is ours."""
-    table = np.stack([
-        task.score(method.fit(task.training, setting, 0), task.validation, ks)[task.chosen_by].score()
-        for setting in method.settings
-    ])  # fmt: skip
+    table = np.stack([task.score(encode, task.validation, ks)[task.chosen_by].score() for encode in fits])
     best = np.full(len(ks), table.mean(axis=1).argmax()) if method.ours else table.argmax(axis=0)
     return table[best, np.arange(len(ks))], best.tolist()
 
@@ -105,19 +121,21 @@ def _kind(scores: Any) -> str:
     return next(name for name, (kind, *_) in KINDS.items() if isinstance(scores, kind))
 
 
-def kept_at(task: Task, method: Method, ks: tuple[int, ...], folder: Path) -> Path:
+def kept_at(task: Task, method: Method, folder: Path) -> Path:
     """Return the file of a run: named by the data, the method's version and, for ours, the code that fits."""
-    digest = hashlib.sha256(repr((ks, method.version, method.settings, method.draws)).encode())
-    X = task.everything.X
-    digest.update(np.ascontiguousarray(X[:: max(1, len(X) // 200)]).tobytes())
+    digest = hashlib.sha256(
+        repr((method.lengths, task.measure, method.version, method.settings, method.draws)).encode()
+    )
+    digest.update((task.training.digest() + task.everything.digest()).encode())
     if method.ours:
-        digest.update(_code().encode())
+        digest.update(code().encode())
     name = f"{task.model}, {task.name}, {method.name}, {digest.hexdigest()[:12]}.npz".replace(" ", "_")
     return folder / "runs" / name
 
 
 @cache
-def _code() -> str:
+def code() -> str:
+    """Return a hash of the sources of firstk that fit codes."""
     import firstk
 
     root = Path(firstk.__file__).parent
@@ -125,12 +143,12 @@ def _code() -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
-def cached_run(task: Task, method: Method, ks: tuple[int, ...], folder: Path) -> Run:
+def cached_run(task: Task, method: Method, folder: Path) -> Run:
     """Return a run from disk, where an earlier one has left it, else run it and keep it."""
-    path = kept_at(task, method, ks, folder)
+    path = kept_at(task, method, folder)
     if path.exists():
         return _read(path)
-    result = run(task, method, ks)
+    result = run(task, method)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(path, "A run") as draft, draft.open("wb") as file:
         np.savez(file, **_arrays(result))
@@ -138,7 +156,7 @@ def cached_run(task: Task, method: Method, ks: tuple[int, ...], folder: Path) ->
 
 
 def _arrays(result: Run) -> dict[str, np.ndarray]:
-    about: dict[str, Any] = {"chosen": result.chosen, "seconds": result.seconds, "parts": {}}
+    about: dict[str, Any] = {"ks": result.ks, "chosen": result.chosen, "seconds": result.seconds, "parts": {}}
     arrays: dict[str, np.ndarray] = {"validation": result.validation}
     for part, runs in result.test.items():
         kind = _kind(runs[0])
@@ -157,4 +175,4 @@ def _read(path: Path) -> Run:
             kind, name, other = KINDS[one["kind"]]
             fixed = {} if other is None else {other: held[f"{part} other"]}
             test[part] = [kind(**{name: values}, **fixed) for values in held[f"{part} values"]]
-        return Run(tuple(about["chosen"]), held["validation"], test, about["seconds"])
+        return Run(tuple(about["ks"]), tuple(about["chosen"]), held["validation"], test, about["seconds"])

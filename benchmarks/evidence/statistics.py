@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from firstk.metrics.bootstrap import resampled_scores
+from firstk.metrics.bootstrap import MeanScore, resampled_scores
 
 RESAMPLES, LEVEL = 1000, 0.05
 
@@ -26,6 +26,8 @@ class Difference:
 
 def draws(runs: Sequence[Any], resamples: int = RESAMPLES) -> np.ndarray:
     """Return resampled scores of a method, (resamples, K), a mean over its seeds; the same rows for all methods."""
+    if all(isinstance(run, MeanScore) for run in runs):  # a mean over rows of means over seeds: one resampling for all
+        runs = [MeanScore(np.mean([run.values for run in runs], axis=0))]
     return np.mean([resampled_scores(run, resamples=resamples) for run in runs], axis=0)
 
 

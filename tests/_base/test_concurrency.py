@@ -1,8 +1,29 @@
-"""Work over several threads keeps its order, and does not multiply by itself."""
+"""Work over several threads: in order, none idle while an early item takes long, and not multiplied by itself."""
 
 import threading
 
 from firstk._base.concurrency import in_worker, ordered_map
+
+
+def test_a_long_item_does_not_stop_the_others():
+    last = threading.Event()
+
+    def work(item):
+        if item == 0:
+            return last.wait(20)  # the first is done when the last has been worked on
+        if item == 9:
+            last.set()
+        return item
+
+    assert list(ordered_map(work, range(10), 2, ahead=10)) == [True, *range(1, 10)]
+
+
+def test_results_wait_in_order_and_no_more_than_so_many():
+    begun = []
+    found = ordered_map(lambda item: begun.append(item) or item, range(100), 2)
+    assert next(found) == 0
+    assert len(begun) <= 5  # one given on, two that wait, two at work
+    assert list(found) == list(range(1, 100))
 
 
 def test_a_map_within_a_worker_stays_in_its_thread():

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from benchmarks.evidence.data import PeekedError, Sealed, fitting
+from benchmarks.evidence import runs
+from benchmarks.evidence.data import Part, PeekedError, Sealed, fitting
 from benchmarks.evidence.methods import METHODS, csr, lda, pca, truncation
 from benchmarks.evidence.methods.contract import Method
 from benchmarks.evidence.record import table_of
 from benchmarks.evidence.runs import cached_run, run
-from benchmarks.evidence.scores import nearest
+from benchmarks.evidence.scores import few_shot, nearest
 from benchmarks.evidence.tasks import files
 
 from evidence.made_tasks import drawn, labelled, paired
@@ -85,12 +86,52 @@ def test_scores_are_those_of_the_test_part():
 
 @pytest.mark.parametrize("task", [labelled()[0], paired(True), paired(False)], ids=["labels", "scores", "search"])
 def test_a_run_is_kept_and_read_back(task, tmp_path):
-    first = cached_run(task, truncation.METHOD, KS, tmp_path)
+    first = cached_run(task, truncation.METHOD, tmp_path)
     sealed = Sealed(lambda: pytest.fail("the test part was read again"))
-    again = cached_run(type(task)(**{**vars(task), "test": sealed}), truncation.METHOD, KS, tmp_path)
+    again = cached_run(type(task)(**{**vars(task), "test": sealed}), truncation.METHOD, tmp_path)
     assert again.chosen == first.chosen
     for part in first.test:
         np.testing.assert_array_equal(again.score(part), first.score(part))
+
+
+def test_tasks_with_the_same_training_part_share_fits():
+    task, _ = labelled()
+    fits = []
+
+    def fit(part, setting, seed):
+        fits.append((len(part.X), setting, seed))
+        return lambda X, k, side: X[:, :k]
+
+    method = Method("counted", fit, ("a", "b"), draws=2)
+    first, second = run(task, method, KS), run(labelled(few_shot)[0], method, KS)
+    assert len(fits) == len(set(fits)) == 3  # two settings with seed 0, of which one serves the test, and seed 1
+    assert first.seconds == second.seconds
+    other = type(task)(**{**vars(task), "training": Part(task.training.X, 1 - task.training.y)})
+    run(other, method, KS)
+    assert len(fits) == 5  # other labels: other fits
+    runs.forget_fits()
+    run(task, method, KS)
+    assert len(fits) == 8
+
+
+@pytest.mark.parametrize("method", [method for method in METHODS if method.unit == "bytes" and method.needs != "pairs"],
+                         ids=lambda method: method.name)  # fmt: skip
+def test_stored_rows_have_no_more_bits_than_they_are_said_to(method, monkeypatch):
+    """Rows that ask stay floats; in one byte there are 256 different stored codes at most, however many rows."""
+    if method.trained:
+        pytest.importorskip("sentence_transformers")
+        monkeypatch.setattr(csr, "FEATURES", 600)
+        monkeypatch.setattr(csr, "EPOCHS", 1)
+    X, y = drawn(1500, 0)
+    for setting in method.settings:
+        encode = method.fit(Part(X[:400], y[:400]), setting, 0)
+        if method is csr.METHOD:
+            stored = encode(X, 8, "document")
+            assert ((stored > 0).sum(axis=1) <= 3).all()  # 3 x 20 bits are 60 of 64
+            assert len(np.unique(stored)) <= 256
+        else:
+            assert len(np.unique(encode(X, 1, "document"), axis=0)) <= 256
+        assert len(np.unique(encode(X, 8, "row"), axis=0)) > 1000
 
 
 @pytest.mark.filterwarnings("ignore::firstk.exceptions.RankWarning")
@@ -103,7 +144,8 @@ def test_every_method_runs_on_a_small_task(method, monkeypatch):
     if method.trained:
         pytest.importorskip("torch")
         pytest.importorskip("sentence_transformers")
-    monkeypatch.setattr(csr, "FEATURES", 256)
+    monkeypatch.setattr(csr, "FEATURES", 600)
+    monkeypatch.setattr(csr, "EPOCHS", 2)
     one = Method(**{**vars(method), "draws": 1, "settings": method.settings[:1]})
     tasks = {"rows": labelled()[0], "labels": labelled()[0], "pairs": paired(False)}
     found = run(tasks[method.needs], one, (4, 16))
@@ -115,8 +157,8 @@ def test_the_record_compares_one_of_ours_that_validation_rows_chose():
     task, _ = labelled()
     good = Method("ours, good", lda.fit, (0.5,), needs="labels", ours=True)
     bad = Method("ours, bad", lambda part, setting, seed: lambda X, k, side: np.ones((len(X), k)), ours=True)
-    runs = {method: run(task, method, KS) for method in (bad, good, truncation.METHOD)}
-    table = table_of(task, runs, KS, ["something"], "a command")
+    found = {method: run(task, method, KS) for method in (bad, good, truncation.METHOD)}
+    table = table_of(task, found, ["something"])
     assert table["chosen"] == "ours, good"
     assert table["not run"] == ["something"]
     (found,) = table["comparisons"].values()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from benchmarks.evidence.scores import Clustered
+from benchmarks.evidence.scores import Clustered, few_rows
 from benchmarks.evidence.statistics import difference, draws, holm, verdict
 from sklearn.metrics import v_measure_score
 
@@ -31,6 +31,27 @@ def test_the_interval_of_a_difference_is_paired():
     assert verdict(-found.value, found.p) == "behind"
     same = difference(0.5, 0.5, draws([runs[0]])[:, 0], draws([runs[0]])[:, 0])
     assert verdict(same.value, same.p) == "level"
+
+
+def test_draws_of_several_seeds_are_means_over_seeds():
+    rng = np.random.default_rng(0)
+    seeds = [MeanScore(rng.random((50, 2)) < share) for share in (0.3, 0.5, 0.9)]
+    wanted = np.mean([draws([one], resamples=20) for one in seeds], axis=0)
+    np.testing.assert_allclose(draws(seeds, resamples=20), wanted, rtol=1e-12)
+
+
+def test_few_rows_are_the_draws_of_mteb():
+    """Written out as mteb's sampling is: one list, shuffled again for each draw, and a counter for each label."""
+    labels = np.random.default_rng(0).integers(5, size=90)
+    rows = list(range(90))
+    for found in few_rows(labels):
+        np.random.RandomState(42).shuffle(rows)
+        counted, wanted = dict.fromkeys(range(5), 0), []
+        for i in rows:
+            if counted[labels[i]] < 8:
+                wanted.append(i)
+                counted[labels[i]] += 1
+        assert found.tolist() == wanted
 
 
 def test_v_measure_is_that_of_scikit_learn():

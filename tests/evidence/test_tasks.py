@@ -5,7 +5,7 @@ import pytest
 from benchmarks.evidence.data import PeekedError, fitting
 from benchmarks.evidence.methods import pca
 from benchmarks.evidence.runs import run
-from benchmarks.evidence.tasks import files, out_of_domain, scifact
+from benchmarks.evidence.tasks import files, images, out_of_domain, scifact
 
 from evidence.made_tasks import labelled, paired
 
@@ -55,3 +55,33 @@ def test_a_moved_task_is_fitted_and_chosen_on_one_set_and_scored_on_the_other():
     codes = [pca.fit(fitted.everything, eval(setting), 0) for setting in found.chosen]
     wanted = [used.score(codes[j], used.test.opened(), (k,))["all"].score()[0] for j, k in enumerate((4, 8))]
     np.testing.assert_allclose(found.score(), wanted)
+
+
+@pytest.fixture
+def made_images(tmp_path, monkeypatch):
+    """A cache with features of 90 images."""
+    rng = np.random.default_rng(0)
+    arrays = {f"X_{part}": rng.standard_normal((n, 6)) for part, n in (("train", 60), ("test", 30))}
+    labels = {f"y_{part}": np.arange(n) % 3 for part, n in (("train", 60), ("test", 30))}
+    np.savez(tmp_path / "cifar10_made.npz", **arrays, **labels)
+    monkeypatch.setattr(files, "cache_folder", lambda: tmp_path)
+    files._remembered.cache_clear()
+    yield arrays
+    files._remembered.cache_clear()
+
+
+def test_features_of_test_images_cannot_be_read_while_something_is_fitted(made_images):
+    with fitting():
+        task = images.cifar10_nearest("made")
+        assert len(task.training.X) == 48
+        with pytest.raises(PeekedError):
+            task.test.read()
+    np.testing.assert_allclose(
+        np.sort(task.test.opened().queries[:, 0]), np.sort(made_images["X_test"][:, 0]), rtol=1e-6
+    )
+
+
+def test_pixels_of_test_images_cannot_be_read_while_something_is_fitted(monkeypatch):
+    monkeypatch.setattr(files, "_pixels", lambda: pytest.fail("they were read"))
+    with fitting(), pytest.raises(PeekedError):
+        files.image_vectors("fashion-mnist", "pixels", "test")

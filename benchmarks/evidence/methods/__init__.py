@@ -9,6 +9,7 @@ from __future__ import annotations
 from benchmarks.evidence.methods import (
     all_but_the_top,
     csr,
+    in_bytes,
     lda,
     matryoshka_adaptor,
     matryoshka_loss,
@@ -35,6 +36,7 @@ METHODS: tuple[Method, ...] = (
     mrl_list.METHOD,
     matryoshka_loss.METHOD,
     matryoshka_adaptor.METHOD,
-    csr.METHOD,
     nested_autoencoder.METHOD,
+    *in_bytes.METHODS,
+    csr.METHOD,
 )

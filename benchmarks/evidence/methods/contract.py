@@ -10,7 +10,8 @@ import numpy as np
 
 from benchmarks.evidence.data import Encode, Part
 
-# Longest code that is asked for.
+# Lengths that are asked for, and the longest.
+LENGTHS = {"coordinates": (4, 8, 16, 32, 64, 128), "bytes": (8, 16, 32, 48, 64, 96)}
 WIDTH = 128
 
 
@@ -35,8 +36,9 @@ class Method:
         Whether a fit takes many seconds: left out of a run of closed forms.
     version : int
         Raised when the method changes, so that cached runs are not used.
-    bytes_of : callable, optional
-        Bytes of a code of length k, where they are not 4 k.
+    unit : str
+        What the length of a code counts: "coordinates" or "bytes". Bytes are those of stored rows (documents); rows
+        that ask stay floats, as in `benchmarks.bytes`.
     """
 
     name: str
@@ -47,7 +49,12 @@ class Method:
     draws: int = 1
     trained: bool = False
     version: int = 1
-    bytes_of: Callable[[int], int] | None = None
+    unit: str = "coordinates"
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The lengths at which it is evaluated."""
+        return LENGTHS[self.unit]
 
     def applies(self, part: Part) -> bool:
         """Return whether a part has what the method needs."""

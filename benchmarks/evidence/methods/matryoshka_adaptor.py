@@ -56,7 +56,7 @@ def fit(part: Part, setting: tuple[float, float], seed: int) -> Encode:
         z = model(x)
         return similarity_losses(x, z) + near * (z - x).abs().mean()
 
-    train(model.parameters(), len(X), loss, rate, 30)
+    train(model.parameters(), len(X), loss, rate)
     return encode_with(model)
 
 

@@ -42,8 +42,8 @@ def fit(part: Part, setting: float, seed: int) -> Encode:
         given = None if labels is None else labels[rows]
         return matryoshka([{"embedding": a[rows]}, {"embedding": b[rows]}], given)
 
-    train(dense.parameters(), len(a), loss, setting, 10)
+    train(dense.parameters(), len(a), loss, setting)
     return encode_with(dense.linear)
 
 
-METHOD = Method("MatryoshkaLoss adapter", fit, settings=(1e-3, 3e-3), needs="pairs", trained=True, draws=3)
+METHOD = Method("MatryoshkaLoss adapter", fit, settings=(3e-4, 1e-3), needs="pairs", trained=True, draws=3)

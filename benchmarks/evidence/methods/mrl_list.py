@@ -24,7 +24,7 @@ def fit(part: Part, setting: float, seed: int) -> Encode:
         parts = [nn.functional.cross_entropy(head(z[:, : head.in_features]), y[rows]) for head in heads]
         return torch.stack(parts).mean()
 
-    train([*layer.parameters(), *heads.parameters()], len(X), loss, setting, 30)
+    train([*layer.parameters(), *heads.parameters()], len(X), loss, setting)
     return encode_with(layer)
 
 

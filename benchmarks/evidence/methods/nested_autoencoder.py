@@ -25,7 +25,7 @@ def fit(part: Part, setting: tuple[int, float], seed: int) -> Encode:
         kept = torch.arange(WIDTH) < lengths[:, None]
         return (decoder(z * kept) - X[rows]).square().sum(1).mean()
 
-    train([*encoder.parameters(), *decoder.parameters()], len(X), loss, rate, 30)
+    train([*encoder.parameters(), *decoder.parameters()], len(X), loss, rate)
     mean = torch.tensor(part.X.mean(axis=0), dtype=torch.float32)
     codes = encode_with(encoder)
     return lambda rows, k, side: codes(rows - mean.numpy(), k, side)

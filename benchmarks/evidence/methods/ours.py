@@ -29,7 +29,7 @@ def _fit_pairs(solver: str) -> Callable[[Part, None, int], Encode]:
 
 def _encode(encoder: PrefixEncoder) -> Encode:
     fitted = encoder.encoder_
-    return lambda X, k, side: fitted.encode(X, min(k, fitted.d), side=side)
+    return lambda X, k, side: fitted.encode(X, min(k, fitted.d), side="query" if side == "query" else "document")
 
 
 def _labels(name: str, objective: Any, **options: Any) -> Method:

@@ -9,14 +9,15 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.evidence.data import Encode
+from benchmarks.evidence.methods import contract
 
-BATCH = 256
-# Lengths that lists of lengths have.
-LENGTHS = (4, 8, 16, 32, 64, 128)
+BATCH, EPOCHS = 256, 20
+# Lists of lengths have all that are evaluated.
+LENGTHS = contract.LENGTHS["coordinates"]
 
 
 def train(
-    parameters: Iterable[nn.Parameter], rows: int, loss: Callable[[Tensor], Tensor], rate: float, epochs: int
+    parameters: Iterable[nn.Parameter], rows: int, loss: Callable[[Tensor], Tensor], rate: float, epochs: int = EPOCHS
 ) -> None:
     """Minimize a loss of row numbers by Adam, with a rate that falls to zero."""
     steps = epochs * max(1, rows // BATCH)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from benchmarks.evidence.data import Task
-from benchmarks.evidence.tasks import banking77, fashion, out_of_domain, scifact, sts, unseen_classes
+from benchmarks.evidence.tasks import banking77, images, out_of_domain, scifact, sts, unseen_classes
 
 TASKS: dict[str, Callable[[str], Task]] = {
     "banking77 1-NN": banking77.nearest,
@@ -23,5 +23,8 @@ TASKS: dict[str, Callable[[str], Task]] = {
     "sts to scifact": out_of_domain.sts_to_scifact,
     "scifact to banking77": out_of_domain.scifact_to_banking77,
     "scifact to sts": out_of_domain.scifact_to_sts,
-    "fashion-mnist 1-NN": fashion.nearest,
+    "fashion-mnist 1-NN": images.fashion_nearest,
+    "fashion-mnist linear": images.fashion_linear,
+    "cifar10 1-NN": images.cifar10_nearest,
+    "cifar10 linear": images.cifar10_linear,
 }

@@ -10,9 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.evidence.data import check_open
+from firstk.data import load_fashion_mnist
 from firstk.data.folder import data_folder
+from firstk.data.real import ImageSet
 
 MODELS = ("minilm", "potion", "mpnet", "wordllama")
+IMAGE_MODELS = {"fashion-mnist": "pixels", "cifar10": "efficientnet"}
 _PLACES = {"banking77": "banking77", "sts": "stsb", "scifact": "retrieval-scifact"}
 _STEMS = {"banking77": "banking77", "sts": "stsb", "scifact": "scifact"}
 
@@ -36,6 +39,27 @@ def vectors(name: str, model: str, key: str) -> np.ndarray:
 def about(name: str, key: str) -> np.ndarray:
     """Return labels, pairs, scores or judgements, which are the same for all models."""
     return _read(data_folder() / _PLACES[name] / f"{_STEMS[name]}_minilm.npz", key)
+
+
+def image_vectors(name: str, model: str, part: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return vectors of images and labels of a part."""
+    if model == "pixels":
+        if part == "test":
+            check_open(f"the test part of {name}")
+        images = _pixels()
+        return getattr(images, f"X_{part}").astype(np.float32), getattr(images, f"y_{part}")
+    path = image_file(name, model)
+    return _read(path, f"X_{part}").astype(np.float32), _read(path, f"y_{part}")
+
+
+def image_file(name: str, model: str) -> Path:
+    """Return the file of features of images, in the cache."""
+    return cache_folder() / f"{name}_{model}.npz"
+
+
+@lru_cache(maxsize=1)
+def _pixels() -> ImageSet:
+    return load_fashion_mnist()
 
 
 def _read(path: Path, key: str) -> np.ndarray:

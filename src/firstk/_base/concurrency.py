@@ -43,7 +43,7 @@ def prefetch(items: Iterator[Item], count: int = 2) -> Generator[Item, None, Non
 
 def in_worker() -> bool:
     """Tell whether this thread is a worker of `ordered_map`, which has one of the cores for itself."""
-    return getattr(_THREAD, "works", False)
+    return bool(getattr(_THREAD, "works", False))
 
 
 def _begin_worker() -> None:

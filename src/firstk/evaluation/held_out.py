@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -368,7 +368,7 @@ def _begins_with(baseline: FittedEncoder, encoder: FittedEncoder) -> bool:
 def _at(curve: PrefixCurve, ks: Sequence[int], label: str) -> PrefixCurve:
     """Return a curve at some of its prefix lengths, by another name."""
     places = [curve.k.index(k) for k in ks if k in curve.k]
-    picked = {
+    picked: dict[str, Any] = {
         name: None if values is None else tuple(values[i] for i in places)
         for name, values in (("k", curve.k), ("score", curve.score), ("low", curve.low), ("high", curve.high))
     }

@@ -437,6 +437,9 @@ class _Grid:
         scores = per_row_scores(encoder, data, self.metric, np.array([encoder.d]))
         return _with_score(point, scores)
 
+    def _alone(self, encoder: FittedEncoder, data: EvaluationData, point: OperatingPoint) -> list[Scored]:
+        return [self._point(encoder, data, point)]
+
     def raw(self, encoder: FittedEncoder, precisions: Sequence[Precision]) -> Iterator[Job]:
         """Score the vectors as they came, and rounded."""
         plain, p = encoded_once(_all_columns(encoder, self.metric), self.data), encoder.p
@@ -456,12 +459,7 @@ class _Grid:
         for size, stored in quantizers(plain.coordinates(self.data.stored, owner="precision_table")):
             point = OperatingPoint(p, PRODUCT_QUANTIZER, size, 0.0, code="faiss")
             data = replace(self.data, store=stored)
-            yield (
-                f"a product quantizer of {size} bytes",
-                lambda data=data, point=point: [  # type: ignore[misc]
-                    self._point(plain, data, point)
-                ],
-            )
+            yield f"a product quantizer of {size} bytes", partial(self._alone, plain, data, point)
 
 
 def _once(make: Callable[[], BitStrings | None]) -> Callable[[], BitStrings | None]:
