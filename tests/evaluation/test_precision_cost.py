@@ -11,6 +11,7 @@ from scipy.stats import spearmanr
 from sklearn.neighbors import KNeighborsClassifier
 
 from firstk import PrefixEncoder
+from firstk._base.concurrency import in_worker
 from firstk.data import load_digits
 from firstk.data.precision import PRECISIONS
 from firstk.evaluation import precision_cost
@@ -76,6 +77,24 @@ def test_codes_of_many_rows_are_scored_one_at_a_time(digits):
     many = np.broadcast_to(np.float32(0), (10_000_000, 64))
     assert at_once(encoder, EvaluationData(X=many)) == 1
     assert at_once(encoder, EvaluationData(X=digits.X_test)) == precision_cost.cores()
+
+
+@pytest.mark.parametrize("room", [1, 3])
+def test_without_room_for_a_code_on_each_core_every_code_has_all_cores(digits, monkeypatch, room):
+    """A worker has one core, and does what it would spread over the others one after the other."""
+    encoder = PrefixEncoder(4).fit(digits.X_train).encoder_
+    given, workers = precision_cost.per_row_scores, []
+    monkeypatch.setattr(precision_cost, "cores", lambda: 4)
+    monkeypatch.setattr(
+        precision_cost, "per_row_scores", lambda *parts: (workers.append(in_worker()), given(*parts))[1]
+    )
+    taken = precision_cost.COPIES * 4 * digits.X_train.size
+    for most, inside in ((room * taken, False), (4 * taken, True)):
+        monkeypatch.setattr(precision_cost, "AT_ONCE", most)
+        workers.clear()
+        precision_table(encoder, evidence_of(digits), ks=[4], precisions=["float32", "int8"], sizes=[])
+        assert workers
+        assert set(workers) == {inside}
 
 
 def test_bits_take_a_byte_a_column_at_most():

@@ -117,20 +117,29 @@ def _azure(fs: Any, scheme: str) -> Any:
             f"An address {scheme}://CONTAINER/NAME needs the account: set AZURE_STORAGE_ACCOUNT, or "
             "AZURE_STORAGE_CONNECTION_STRING."
         )
-    settings = {}
+    settings = _azure_credential(stated)
     if "BlobEndpoint" in stated:
         url = urlsplit(stated["BlobEndpoint"])
-        settings = {
+        settings |= {
             f"{service}_storage_{part}": value
             for service in ("blob", "dfs")
             for part, value in (("authority", url.netloc), ("scheme", url.scheme))
         }
-    return fs.AzureFileSystem(
-        account_name=account,
-        account_key=stated.get("AccountKey") or os.environ.get("AZURE_STORAGE_KEY"),
-        sas_token=stated.get("SharedAccessSignature") or os.environ.get("AZURE_STORAGE_SAS_TOKEN"),
-        **settings,
-    )
+    return fs.AzureFileSystem(account_name=account, **settings)
+
+
+def _azure_credential(stated: dict[str, str]) -> dict[str, str]:
+    """Return the first of what the connection string and the environment have: pyarrow takes one, or finds its own."""
+    held = os.environ
+    for name, secret in (
+        ("account_key", stated.get("AccountKey")),
+        ("sas_token", stated.get("SharedAccessSignature")),
+        ("account_key", held.get("AZURE_STORAGE_KEY")),
+        ("sas_token", held.get("AZURE_STORAGE_SAS_TOKEN")),
+    ):
+        if secret:
+            return {name: secret}
+    return {}
 
 
 _ARROW: dict[str, Callable[[Any, str], Any]] = {

@@ -160,7 +160,7 @@ def evaluate_files(
     rows : int, optional
         How many rows the store will hold, for the time of a search.
     progress : callable (str) -> None
-        Told what is evaluated next.
+        Told what has been evaluated.
     """
     limits = limits or Limits(keep=KEEP)
     check_prefix(limits.k, encoder.d, "firstk curve")

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from firstk import __version__, metrics
-from firstk._base.concurrency import ordered_map
 from firstk._base.remote import place_of
 from firstk.contracts import Objective
 from firstk.data.precision import PRECISIONS
@@ -27,7 +26,7 @@ from firstk.estimator.fit_files import StreamedFit
 from firstk.evaluation.baselines import BASELINES, baselines_of
 from firstk.evaluation.new_documents import population_of
 from firstk.evaluation.operating_points import PrecisionTable
-from firstk.evaluation.precision_cost import OWN_METRICS, at_once, default_bytes, ladder, precision_table
+from firstk.evaluation.precision_cost import OWN_METRICS, beside_one_another, default_bytes, ladder, precision_table
 from firstk.evaluation.recommending import AS_GOOD, CHANCE_CODE, Limits, simpler_codes
 from firstk.evaluation.records import AxisStatistics, Comparison, HeldOutReport, ImageSamples, Packed
 from firstk.evaluation.search_notes import search_notes
@@ -335,7 +334,7 @@ def compare(
     # A baseline that is the encoder, as PCA is for reconstruction, is not swept again.
     swept = [OURS, *(name for name, baseline in baselines.items() if not _begins_with(baseline, encoder))]
     found = {}
-    for name, curve in zip(swept, ordered_map(curve_of, swept, at_once(encoder, data), ahead=len(swept)), strict=True):
+    for name, curve in zip(swept, beside_one_another(curve_of, swept, encoder, data), strict=True):
         progress(f"{metric}, {name}")
         found[name] = curve
     ours, curves = found[OURS], []
@@ -352,13 +351,17 @@ def compare(
 
 
 def _begins_with(baseline: FittedEncoder, encoder: FittedEncoder) -> bool:
-    """Tell whether the first coordinates of a baseline are those of the encoder, to the last bit."""
+    """Tell whether the first coordinates of a baseline, and what they decode to, are the encoder's, to the last bit."""
     return (
         encoder.network is None
         and encoder.normalized == baseline.normalized
         and np.array_equal(baseline.components[: encoder.d], encoder.components)
         and np.array_equal(baseline.mean, encoder.mean)
         and np.array_equal(baseline.query_mean, encoder.query_mean)
+        and (
+            encoder.decoder is None
+            or (baseline.decoder is not None and np.array_equal(baseline.decoder[:, : encoder.d], encoder.decoder))
+        )
     )
 
 

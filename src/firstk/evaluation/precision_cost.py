@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -245,6 +245,8 @@ def _of_new(scored: Sequence[Scored], people: Population, facts: dict[str, Any])
 
 # A point, and its scores by row; None where the score is a constant.
 Scored = tuple[OperatingPoint, PerRowScores | None]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 # What scores some points, by name.
 Job = tuple[str, Callable[[], list[Scored]]]
 
@@ -285,7 +287,7 @@ def scored_points(
             yield from beside.of(baseline, other, lengths, rounded, {})
 
     # Jobs differ in size, and hold no more than their scores when they are done.
-    for name, found in ordered_map(lambda job: (job[0], job[1]()), jobs(), at_once(encoder, data), ahead=MANY):
+    for name, found in beside_one_another(lambda job: (job[0], job[1]()), jobs(), encoder, data):
         progress(name)
         yield from found
     if product_quantizer and metric not in OWN_METRICS and faiss_is_there():
@@ -294,9 +296,21 @@ def scored_points(
             progress(name)
 
 
+def beside_one_another(
+    work: Callable[[Item], Result], items: Iterable[Item], encoder: FittedEncoder, data: EvaluationData
+) -> Iterator[Result]:
+    """Yield ``work(item)``, which scores codes of the data, in the order of the items."""
+    workers = at_once(encoder, data)
+    return ordered_map(work, items, workers, ahead=MANY) if workers > 1 else map(work, items)
+
+
 def at_once(encoder: FittedEncoder, data: EvaluationData) -> int:
-    """Return how many codes of the data may be scored at the same time: one on each core, as far as memory goes."""
-    return max(1, min(cores(), AT_ONCE // (COPIES * 4 * encoder.p * max(1, n_rows(data.stored)))))
+    """Return how many codes of the data are scored at the same time: one on each core, if memory allows for so many.
+
+    Else one after the other, each on all cores: workers that leave cores idle would be slower than that.
+    """
+    most = AT_ONCE // (COPIES * 4 * encoder.p * max(1, n_rows(data.stored)))
+    return cores() if most >= cores() else 1
 
 
 def _coarser_lengths(ks: Sequence[int], encoder: FittedEncoder) -> list[int]:

@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -292,11 +293,31 @@ def test_a_missing_package_is_named_with_its_extra(scheme, package, monkeypatch)
 
 
 def test_the_account_of_azure_is_asked_for(monkeypatch):
-    for name in ("AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME"):
+    for name in ("AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_CONNECTION_STRING"):
         monkeypatch.delenv(name, raising=False)
     storage.storage_of.cache_clear()
     with pytest.raises(InvalidInputError, match="AZURE_STORAGE_ACCOUNT"):
         open_vectors("az://container/rows.npy")
+
+
+@pytest.mark.parametrize(
+    ("variables", "credential"),
+    [
+        ({}, {}),
+        ({"KEY": "a2V5", "SAS_TOKEN": "sig=1"}, {"account_key": "a2V5"}),
+        ({"SAS_TOKEN": "sig=1"}, {"sas_token": "sig=1"}),
+        ({"KEY": "a2V5", "CONNECTION_STRING": "SharedAccessSignature=sv=2&sig=3"}, {"sas_token": "sv=2&sig=3"}),
+    ],
+)
+def test_azure_gets_one_credential(variables, credential, monkeypatch):
+    """Which pyarrow requires; of a connection string before variables, and no argument that an older pyarrow lacks."""
+    given = []
+    for name in ("KEY", "SAS_TOKEN", "CONNECTION_STRING"):
+        monkeypatch.delenv(f"AZURE_STORAGE_{name}", raising=False)
+    for name, value in ({"ACCOUNT": "name"} | variables).items():
+        monkeypatch.setenv(f"AZURE_STORAGE_{name}", value)
+    storage._azure(SimpleNamespace(AzureFileSystem=lambda **settings: given.append(settings)), "az")
+    assert given == [{"account_name": "name"} | credential]
 
 
 def test_a_base_install_imports_none_of_it():

@@ -142,7 +142,7 @@ def test_loss_is_the_same_with_and_without_groups(monkeypatch):
 @pytest.mark.parametrize("n", [5, 40, 300])
 @pytest.mark.parametrize("with_bias", [True, False])
 def test_products_of_groups_are_those_of_masked_codes(n, with_bias):
-    """Five rows are one group, 300 are eight; values and gradients are those of one product of masked codes."""
+    """Five and 40 rows are one group, 300 are three; values and gradients are those of one product of masked codes."""
     torch.manual_seed(0)
     z, weight, bias = (torch.randn(*shape, dtype=D).requires_grad_() for shape in ((n, 30), (7, 30), (7,)))
     k, upstream = torch.randint(1, 31, (n,)), torch.randn(n, 7, dtype=D)
