@@ -46,4 +46,4 @@ def fit(part: Part, setting: float, seed: int) -> Encode:
     return encode_with(dense.linear)
 
 
-METHOD = Method("MatryoshkaLoss adapter", fit, settings=(3e-4, 1e-3), needs="pairs", trained=True, draws=3)
+METHOD = Method("MatryoshkaLoss adapter", fit, settings=(3e-3, 1e-2, 3e-2), needs="pairs", trained=True, draws=3)
