@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import json
 import re
 from dataclasses import replace
@@ -159,7 +160,8 @@ def test_others_stand_on_a_line_for_each_size(store):
     said = firstk(store, "curve", "pca", *SEARCH, "ids.tsv", "--id", "_id").stdout.splitlines()
     begin = said.index("Others, the best score of each in as many bytes")
     assert "raw vectors" in said[begin + 1]
-    sizes = [int(line.split()[0]) for line in said[begin + 2 :] if line.strip()]
+    rows = itertools.takewhile(lambda line: line[:1] == " ", said[begin + 2 :])
+    sizes = [int(line.split()[0]) for line in rows]
     assert sizes == sorted(set(sizes))
     assert max(sizes) == 4 * P
 

@@ -161,7 +161,7 @@ class RemotePath:
         """Return what is there."""
         with self._explained("Asking for it"):
             found: Info = self._tried(lambda: self.storage.info(self.key))
-        if found.size is None:
+        if found.size < 0:
             raise InvalidInputError(
                 f"'{self}' does not say how long it is, so it cannot be read by ranges. Download it."
             )

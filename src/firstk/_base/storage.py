@@ -35,14 +35,14 @@ class Info(NamedTuple):
     ----------
     kind : str
         "file", "folder" or "nothing".
-    size : int or None
-        None where the store does not say.
+    size : int
+        -1 where the store does not say.
     version : str
         Changes with the content: an ETag, or a time.
     """
 
     kind: str
-    size: int | None = 0
+    size: int = 0
     version: str = ""
 
 
@@ -251,7 +251,7 @@ class _FsspecStorage:
             return Info("folder")
         tags = ("ETag", "etag", "blob_id", "oid", "Last-Modified", "last_modified", "mtime", "created")
         tag = next((found[name] for name in tags if found.get(name)), "")
-        return Info("file", None if found.get("size") is None else int(found["size"]), str(tag))
+        return Info("file", -1 if found.get("size") is None else int(found["size"]), str(tag))
 
     def reader(self, key: str) -> Callable[[int, int], bytes]:
         """Return a function that reads bytes of a file."""

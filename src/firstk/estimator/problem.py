@@ -462,7 +462,7 @@ def _documents(statistics: Statistics) -> dict[str, np.ndarray] | None:
 def _in_order(components: np.ndarray) -> np.ndarray:
     """Return rows that are orthonormal and span, prefix by prefix, what these span; signs by convention."""
     axes = np.ascontiguousarray(np.linalg.qr(components.T)[0].T)
-    return axes * signed(axes)[:, None]
+    return np.asarray(axes * signed(axes)[:, None])
 
 
 def _means(objective: Objective, moments: Moments | PairMoments) -> tuple[np.ndarray, np.ndarray]:
