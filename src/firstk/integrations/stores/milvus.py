@@ -40,6 +40,9 @@ _COMPARED = {"eq": "==", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _OWN = ("id", "short", "full")
 # What one search returns at most.
 _MOST = 16384
+# Rows the walk through the graph holds at least. Milvus Lite filters the rows it meets, so that a walk of 64 with a
+# filter that one row in fifteen meets ends before the nearest are found.
+_WALK, _FILTERED_WALK = 64, 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,16 +187,17 @@ class Milvus:
             raise InvalidInputError(
                 f"Milvus finds at most {_MOST} rows at once. Got a shortlist of {request.shortlist}."
             )
-        layout, gathered = self.layout(), Gathered()
+        layout, gathered, where = self.layout(), Gathered(), where_of(request)
         assert layout is not None
+        walk = max(request.shortlist, _FILTERED_WALK if where else _WALK)
         found = self.client.search(
             self.collection,
             data=list(request.short),
             anns_field="short",
             limit=request.shortlist,
-            filter=where_of(request),
+            filter=where,
             output_fields=["*"],
-            search_params={"params": {"ef": max(64, request.shortlist)}},
+            search_params={"params": {"ef": walk}},
         )
         for i, hits in enumerate(found):
             entities = [hit["entity"] for hit in hits]
