@@ -7,8 +7,10 @@ bootstrap (Efron and Tibshirani, An Introduction to the Bootstrap, chapter 13: t
 
 from __future__ import annotations
 
+import weakref
+from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -111,8 +113,6 @@ class ExplainedShare:
     errors: np.ndarray
     sizes: np.ndarray
     targets: np.ndarray | None = None
-    # What is to be explained in the last draws: columns of one sweep share it.
-    _known: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list, repr=False)
 
     @property
     def n(self) -> int:
@@ -136,13 +136,23 @@ class ExplainedShare:
 
     def _whole(self, counts: np.ndarray) -> np.ndarray:
         """Return what is to be explained in each draw, shape (B,)."""
-        for known, whole in tuple(self._known):  # a copy, as another thread may put other draws there
-            if known is counts:
-                return whole
-        whole = counts.T @ self.sizes
-        whole -= 0.0 if self.targets is None else np.sum((counts.T @ self.targets) ** 2, axis=1) / self.n
-        self._known[:] = [(counts, whole)]
-        return whole
+        whole: np.ndarray = counts.T @ self.sizes
+        return whole if self.targets is None else whole - _squared_sums(self.targets, counts) / self.n
+
+
+# Targets and draws with what the targets sum to in them: scores of the same rows share both, a table of them hundreds
+# of times.
+_summed: deque[tuple[weakref.ref[np.ndarray], weakref.ref[np.ndarray], np.ndarray]] = deque(maxlen=4)
+
+
+def _squared_sums(targets: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return the squared norm of the sum of the targets in each draw, shape (B,)."""
+    for known, drawn, sums in tuple(_summed):  # a copy, as another thread may put other draws there
+        if known() is targets and drawn() is counts:
+            return sums
+    sums = np.square(counts.T @ targets).sum(axis=1)
+    _summed.appendleft((weakref.ref(targets), weakref.ref(counts), sums))
+    return sums
 
 
 @dataclass(frozen=True, eq=False)
