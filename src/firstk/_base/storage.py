@@ -183,7 +183,14 @@ class _ArrowStorage:
         found, kinds = self._fs.get_file_info(key.rstrip("/")), self._module.FileType
         if found.type == kinds.File:
             return Info("file", int(found.size), str(found.mtime_ns))
-        return Info("folder" if found.type == kinds.Directory else "nothing")
+        # A folder is what has names in it. Of Azure, pyarrow overlooks one where another name begins as its name does,
+        # and leaves a mark of one whose files were deleted.
+        bucket = found.type == kinds.Directory and "/" not in key.rstrip("/")
+        there = bucket or self._fs.get_file_info(self._within(key.rstrip("/")))
+        return Info("folder" if there else "nothing")
+
+    def _within(self, key: str, *, deep: bool = False) -> Any:
+        return self._module.FileSelector(key, recursive=deep, allow_not_found=True)
 
     def reader(self, key: str) -> Callable[[int, int], bytes]:
         """Return a function that reads bytes of a file, which is opened once."""
@@ -192,8 +199,8 @@ class _ArrowStorage:
 
     def names(self, key: str, *, deep: bool) -> list[str]:
         """Return the files of a folder."""
-        chosen = self._module.FileSelector(key, recursive=deep, allow_not_found=True)
-        return [one.path for one in self._fs.get_file_info(chosen) if one.type == self._module.FileType.File]
+        found = self._fs.get_file_info(self._within(key, deep=deep))
+        return [one.path for one in found if one.type == self._module.FileType.File]
 
     def upload(self, local: Path, key: str) -> None:
         """Copy a file: several parts, which become an object at the end."""

@@ -256,6 +256,8 @@ def _run(
     bytes_per_vector: int | None,
 ) -> tuple[StreamedFit, HeldOutReport | None, int]:
     """Fit, evaluate and save, and count the rows that were dropped."""
+    from concurrent.futures import ThreadPoolExecutor
+
     from firstk.encoder.storage.folder import check_target
     from firstk.estimator.fit_files import fit_stream
     from firstk.evaluation.fit_task import open_fit
@@ -284,7 +286,9 @@ def _run(
         encoder.save(out, source_model=source_model, moments=moments)
         return done, None, dropped
     provenance = task.provenance(done, place, image)
-    with step_progress(lambda: steps_of(done), quiet=not shown, what="evaluating") as begin:
+    evaluating = step_progress(lambda: steps_of(done), quiet=not shown, what="evaluating")
+    with evaluating as begin, ThreadPoolExecutor(1) as pool:
+        profile = pool.submit(done.profile)
         limits = None if bytes_per_vector is None else Limits(bytes_per_vector=bytes_per_vector)
         found = evaluate_fit(done, provenance, begin, limits)
     curve = found.comparisons[0].ours if found.comparisons else None
@@ -295,7 +299,7 @@ def _run(
         source_model=source_model,
         extra={FILE: found.to_json()},
         moments=moments,
-        held_out=done.held_rows,
+        held_out=profile.result(),
     )
     return done, found, dropped
 

@@ -17,6 +17,8 @@ from firstk._base.checks import bad_parameter, is_real
 from firstk._base.rows import half_as_single
 from firstk.data.files.contract import Batch
 from firstk.data.files.opening import VectorTable, open_vectors
+from firstk.encoder.profile import RowProfile
+from firstk.estimator.fit_profile import ENOUGH
 from firstk.estimator.prefix_encoder import PrefixEncoder
 from firstk.estimator.problem import FEWEST_ROWS, Problem, too_few_rows
 from firstk.estimator.saving import parameters_to_json
@@ -59,6 +61,11 @@ class StreamedFit:
     def held_rows(self) -> tuple[np.ndarray, np.ndarray | None] | None:
         """Held-out rows of what will be encoded, and their labels; None of pairs and queries, which are none."""
         return None if self.search is not None or "X" not in self.held else (self.held["X"], self.held.get("y"))
+
+    def profile(self) -> RowProfile | None:
+        """Measure the profile of held-out rows, for `PrefixEncoder.save`; None where there are too few."""
+        rows = self.held_rows
+        return None if rows is None or len(rows[0]) < ENOUGH else self.encoder._profile(rows)
 
     @property
     def data(self) -> EvaluationData:

@@ -435,6 +435,8 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
 
     def _profile(self, held_out: Any = None) -> RowProfile | None:
         """Return the profile of the rows of the fit, or of held-out rows where there are enough; found once."""
+        if isinstance(held_out, RowProfile):
+            return held_out
         encoder = self.encoder_
         X, y = rows_and_labels(held_out, "held_out", "save")
         if X is not None and (rows := self._checked_input(X)).shape[0] >= ENOUGH:

@@ -72,9 +72,9 @@ class SavedModels:
             Keep the moments of the rows too, in moments.safetensors, so that a loaded encoder can learn on: 8 p^2
             bytes, and a sample of the rows themselves, at most 8,192 of them (of pairs, and of the documents of their
             store where it is known, as many each).
-        held_out : array-like of shape (n, p) or tuple (X, y), optional
-            Rows that the fit has not seen, 256 or more, whose profile is saved: `check` later compares new rows with
-            it. Without them it is that of rows of the fit. Rows themselves are not saved.
+        held_out : array-like of shape (n, p), tuple (X, y) or RowProfile, optional
+            Rows that the fit has not seen, 256 or more, whose profile is saved, or that profile: `check` later compares
+            new rows with it. Without them it is that of rows of the fit. Rows themselves are not saved.
         """
         encoder: FittedEncoder = self.encoder_  # type: ignore[attr-defined]
         names = getattr(self, "feature_names_in_", None)

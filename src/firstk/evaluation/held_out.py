@@ -108,7 +108,7 @@ def provenance_of(
         "coordinates": fit.encoder.encoder_.d,
         "firstk": __version__,
     }
-    text = f"Evaluated on {held:,} held-out {what} of {drawn_from}."
+    text = f"Evaluated on {held:,} held-out {what[:-1] if held == 1 else what} of {drawn_from}."
     if len(next(iter(fit.reference.values()))) < fit.rows:
         text += f" Neighbors are looked for, and probes fitted, among {len(fit.reference['X']):,} training rows."
     side = math.isqrt(stream.width)
