@@ -10,6 +10,16 @@ from pathlib import Path
 
 import pytest
 
+# Folders whose tests start processes, train or wait: they run first, and quick ones fill the gaps at the end.
+SLOW_FOLDERS = ("papers", "integrations", "docs", "cli", "evaluation", "solvers")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put slow folders first; files stay together."""
+    here = Path(__file__).parent
+    first = {here / name: place for place, name in enumerate(SLOW_FOLDERS)}
+    items.sort(key=lambda item: min((first.get(one, len(first)) for one in item.path.parents), default=len(first)))
+
 
 def _find_data() -> Path | None:
     """Return FIRSTK_DATA, else shared/data beside the repository, where one of them is a folder."""

@@ -426,6 +426,7 @@ def wait_for(condition, looks=6000):
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}
 
 
+@pytest.mark.full  # a folder of files is interrupted in every run
 @pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 def test_killed_in_the_middle_of_one_file(shards, encoder, number):

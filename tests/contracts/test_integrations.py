@@ -7,6 +7,7 @@ names the extra and how to install it; and the codes that it gives are those of 
 from __future__ import annotations
 
 import ast
+import json
 import pkgutil
 import subprocess
 import sys
@@ -73,19 +74,38 @@ OPTIONAL = [name for name in MODULES if CONTRACTS[name].package is not None]
 
 
 HIDE = """
-import sys
 class Hide:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] == {package!r}:
             raise ModuleNotFoundError(f"No module named {{name!r}}")
 sys.meta_path.insert(0, Hide())
 """
+# Each piece of code runs in a copy of one process, which has imported firstk: a start takes seconds.
+APART = """
+import json, os, sys
+import numpy as np
+from firstk import PrefixEncoder
+from firstk.exceptions import MissingExtraError
+X = np.random.default_rng(0).normal(size=(30, 5))
+encoder = PrefixEncoder(4).fit(X)
+for name, code in json.load(sys.stdin).items():
+    if not os.fork():
+        print(chr(30), name, sep="")
+        exec(code)
+        sys.stdout.flush()
+        os._exit(0)
+    assert os.wait()[1] == 0, name
+"""
 
 
-def run(code):
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+def run_apart(codes):
+    """Return what each piece of code printed, by its name."""
+    done = subprocess.run(
+        [sys.executable, "-c", APART], input=json.dumps(codes), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    parts = (part.partition("\n") for part in done.stdout.split(chr(30))[1:])
+    return {name: said for name, _, said in parts}
 
 
 def test_every_integration_has_a_contract():
@@ -106,25 +126,29 @@ def test_the_docstring_names_the_extra(name):
         assert any(package.split("-")[0] in wanted for wanted in EXTRAS[extra]), "the extra installs the package"
 
 
-@pytest.mark.parametrize("name", OPTIONAL)
-def test_the_package_is_imported_when_it_is_used(name):
-    contract = CONTRACTS[name]
-    module = f"import firstk.integrations.{name}" if contract.lazy else "import firstk.integrations"
-    assert run(
-        f"import sys\nfrom firstk import PrefixEncoder\n{module}\nprint({contract.package!r} in sys.modules)"
-    ).split() == ["False"]
+def test_the_package_is_imported_when_it_is_used():
+    codes = {}
+    for name in OPTIONAL:
+        module = f"import firstk.integrations.{name}" if CONTRACTS[name].lazy else "import firstk.integrations"
+        codes[name] = f"{module}\nprint({CONTRACTS[name].package!r} in sys.modules)"
+    assert run_apart(codes) == dict.fromkeys(OPTIONAL, "False\n")
+
+
+@pytest.fixture(scope="module")
+def without_packages():
+    """What each integration says without its package."""
+    codes = {}
+    for name in OPTIONAL:
+        contract = CONTRACTS[name]
+        module = f"import firstk.integrations.{name} as integration\n" if contract.lazy else ""
+        use = f"try:\n    {contract.use}\nexcept MissingExtraError as error: print(error)\n"
+        codes[name] = HIDE.format(package=contract.package) + module + use
+    return run_apart(codes)
 
 
 @pytest.mark.parametrize("name", OPTIONAL)
-def test_without_the_package_an_error_names_the_extra_and_the_way_out(name):
-    contract = CONTRACTS[name]
-    said = run(
-        HIDE.format(package=contract.package)
-        + "import numpy as np\nfrom firstk import PrefixEncoder\nfrom firstk.exceptions import MissingExtraError\n"
-        "X = np.random.default_rng(0).normal(size=(30, 5))\nencoder = PrefixEncoder(4).fit(X)\n"
-        + (f"import firstk.integrations.{name} as integration\n" if contract.lazy else "")
-        + f"try:\n    {contract.use}\nexcept MissingExtraError as error: print(error)\n"
-    )
+def test_without_the_package_an_error_names_the_extra_and_the_way_out(name, without_packages):
+    contract, said = CONTRACTS[name], without_packages[name]
     assert f"'{contract.package}', which is not installed" in said
     assert f"pip install 'firstk[{contract.extra}]'" in said
 

@@ -156,6 +156,7 @@ def test_full_batch_runs_resume_to_the_same_bytes(digits, tmp_path, monkeypatch,
     assert fit(20, checkpoint=tmp_path, resume=True) == whole
 
 
+@pytest.mark.full  # in one process, the test above
 def test_a_killed_process_resumes_to_the_same_bytes(tmp_path):
     """SIGKILL in the middle of training, then the same command again."""
     script = textwrap.dedent(

@@ -1,6 +1,7 @@
 """Pushes that are killed (SIGKILL) resume without duplicates or gaps.
 
-Once a store here; ``python -m benchmarks.stores`` and the test marked 'full' do it twenty times.
+Once here, in the stores of the two kinds, files and servers; ``python -m benchmarks.stores`` and the tests marked
+'full' take every store, and twenty kills.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ def killed(address, folder, kills, rows):
     assert wrong_rows(address, folder) == []
 
 
+@pytest.mark.parametrize("store", ["sqlite_vec", "pgvector"])
 def test_rows_are_there_once_after_a_kill(store, address, tmp_path):
     killed(address(store), tmp_path, 1, 400)
 
