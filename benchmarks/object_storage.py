@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.object_storage`` writes 1,000,000 x 384 float32 rows as parquet to an S3 server on this machine
 and reads all vectors in batches: by `open_vectors`, and by pyarrow's own S3 file system and parquet reader, which also
-yields batches and makes a matrix of each. Both run in a process of their own, in turn, three times. The promise is at
-most 1.3 times pyarrow's time, in bounded memory. ``--rows N`` does less.
+yields batches and makes a matrix of each, in three settings. Each runs in a process of its own, in turn, three times.
+The promise is at most 1.3 times pyarrow's least time, in bounded memory. ``--rows N`` does less.
 
 The server is s3rver (``npm install -g s3rver``), which reads ranges from disk, or else moto's. moto answers a range by
 copying the whole object first, so requests are dear, and their number counts more than on S3.
@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -49,7 +50,7 @@ def by_firstk() -> float:
     return sum(float(batch.vectors.sum(dtype=np.float64)) for batch in open_vectors(f"s3://{KEY}").batches(BATCH))
 
 
-def by_pyarrow() -> float:
+def by_pyarrow(*, pre_buffer: bool = True, use_threads: bool = False) -> float:
     """Return the sum of all numbers, read by pyarrow."""
     from pyarrow import fs, parquet
 
@@ -57,8 +58,8 @@ def by_pyarrow() -> float:
     s3 = fs.S3FileSystem(endpoint_override=os.environ["AWS_ENDPOINT_URL"], region="us-east-1", request_timeout=60)
     total = 0.0
     with s3.open_input_file(KEY) as source:
-        file = parquet.ParquetFile(source, pre_buffer=True, page_checksum_verification=True)
-        for batch in file.iter_batches(BATCH, use_threads=False):
+        file = parquet.ParquetFile(source, pre_buffer=pre_buffer, page_checksum_verification=True)
+        for batch in file.iter_batches(BATCH, use_threads=use_threads):
             total += float(batch.column(0).flatten().to_numpy().reshape(-1, WIDTH).sum(dtype=np.float64))
     return total
 
@@ -84,7 +85,12 @@ def s3rver() -> Iterator[dict[str, str]]:
 
 
 SERVERS = {"moto": moto, "s3rver": s3rver}
-WORK = {"firstk": by_firstk, "pyarrow": by_pyarrow}
+WORK = {
+    "firstk": by_firstk,
+    "pyarrow": by_pyarrow,
+    "pyarrow, on all cores": partial(by_pyarrow, use_threads=True),
+    "pyarrow, a column at a time": partial(by_pyarrow, pre_buffer=False, use_threads=True),
+}
 
 
 def peak() -> float:
@@ -121,12 +127,14 @@ def main() -> int:
                 command = [sys.executable, "-m", "benchmarks.object_storage", "--worker", name]
                 said = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
                 held.append(tuple(map(float, said.split()[-3:])))  # type: ignore[arg-type]
-                print(f"{name:8} {held[-1][0]:7.2f} s  {held[-1][1]:7.0f} MB above the start", flush=True)
+                print(f"{name:27} {held[-1][0]:7.2f} s  {held[-1][1]:7.0f} MB above the start", flush=True)
     best = {name: min(seconds for seconds, _, _ in held) for name, held in found.items()}
     same = np.isclose(found["firstk"][0][2], found["pyarrow"][0][2], rtol=1e-9)
-    ratio = best["firstk"] / best["pyarrow"]
+    ratio = best.pop("firstk") / min(best.values())
     met = ratio <= MOST and bool(same)
-    print(f"firstk / pyarrow {ratio:.2f} (at most {MOST}); same numbers: {same} {'met' if met else 'NOT MET'}")
+    print(
+        f"firstk / pyarrow at its best {ratio:.2f} (at most {MOST}); same numbers: {same} {'met' if met else 'NOT MET'}"
+    )
     return 0 if met else 1
 
 
