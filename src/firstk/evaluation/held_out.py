@@ -39,8 +39,8 @@ from firstk.metrics.task import fit_readout
 if TYPE_CHECKING:
     from firstk.evaluation.inputs import Stream, VectorSource
 
-# All prefixes up to here; beyond, sixteen an octave: no eye and no decision needs more.
-ALL_PREFIXES, PER_OCTAVE = 64, 16
+# All prefixes up to here; beyond, eight an octave: no eye and no decision needs more, and 'firstk curve' takes any.
+ALL_PREFIXES, PER_OCTAVE = 32, 8
 # Rows on which single coordinates are probed, as many as in Talukder et al. 2026 C.3.
 PROBED_ROWS = 2000
 SAMPLES = 10
@@ -265,14 +265,14 @@ def steps_of(fit: StreamedFit) -> int:
 
 
 def prefix_grid(d: int) -> np.ndarray:
-    """Return the prefix lengths at which a fit is evaluated: all of a short code, sixteen an octave of a long one.
+    """Return the prefix lengths at which a fit is evaluated: all of a short code, eight an octave of a long one.
 
     Examples
     --------
     >>> prefix_grid(4)
     array([1, 2, 3, 4])
     >>> len(prefix_grid(768))
-    122
+    69
     """
     if d <= ALL_PREFIXES:
         return np.arange(1, d + 1)

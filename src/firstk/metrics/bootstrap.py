@@ -20,7 +20,7 @@ from firstk._base.checks import bad_parameter, check_count, is_real
 from firstk.metrics.ranking import midranks, rank_correlation
 
 # Numbers in one block of draws: rows times draws.
-BLOCK_ENTRIES = 1 << 20
+BLOCK_ENTRIES = 1 << 21
 # Columns that are held in float64 at a time.
 BLOCK_COLUMNS = 64
 

@@ -9,9 +9,8 @@ whether magnitude is a sign of usefulness (Talukder et al. 2026 figure 2, panels
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -170,13 +169,19 @@ def full_readout_errors(Z_fit: ArrayLike, Y_fit: ArrayLike, Z: ArrayLike, Y: Arr
     kept = size > tolerance * np.linalg.norm(Z_fit.astype(np.float64), axis=0)
     if not kept.any():
         return np.sum((Y - offset) ** 2, axis=1, keepdims=True)
-    unit = centred[:, kept] / size[kept]
-    values, vectors = np.linalg.eigh(unit.T @ unit)
-    # Eigenvalues are squares of what the tolerance is of.
-    used = values > max(tolerance**2, len(values) * np.finfo(np.float64).eps) * values[-1]
-    vectors = vectors[:, used]
-    weights = vectors @ ((vectors.T @ (unit.T @ (Y_fit - offset))) / values[used, None])
-    return np.sum((Y - offset - ((Z - mean)[:, kept] / size[kept]) @ weights) ** 2, axis=1, keepdims=True)
+    centred, fit = centred[:, kept], Y_fit - offset
+    products, answers = centred.T @ centred, centred.T @ fit
+    R = _triangular_root(products, np.linalg.norm(Z_fit[:, kept].astype(np.float64), axis=0))
+    if R is not None:
+        weights = solve_triangular(R, solve_triangular(R, answers, trans="T"))
+    else:
+        unit = np.outer(size[kept], size[kept])
+        values, vectors = np.linalg.eigh(products / unit)
+        # Eigenvalues are squares of what the tolerance is of.
+        used = values > max(tolerance**2, len(values) * np.finfo(np.float64).eps) * values[-1]
+        vectors = vectors[:, used] / size[kept, None]
+        weights = vectors @ ((vectors.T @ answers) / values[used, None])
+    return np.sum((Y - offset - (Z - mean)[:, kept] @ weights) ** 2, axis=1, keepdims=True)
 
 
 def linear_probe_accuracy(
@@ -344,21 +349,32 @@ def fit_readout(Z: np.ndarray, targets: Callable[[slice], np.ndarray]) -> Readou
     mean = Z.mean(axis=0, dtype=np.float64)
     d = len(mean)
     products, squares = np.zeros((d, d)), np.zeros(d)
-    answers: np.ndarray | float = 0.0
+    answers: Any = 0.0
     for rows in _row_blocks(len(Z)):
         centred = Z[rows] - mean
         products += centred.T @ centred
         answers = answers + centred.T @ targets(rows)
         # Sizes before centring: what centring leaves of a constant column is rounding, not a direction.
         squares += np.einsum("ij,ij->j", Z[rows], Z[rows], dtype=np.float64)
+    kept = np.sqrt(np.diagonal(products)) > relative_tolerance(d, Z.dtype) * np.sqrt(squares)
+    R = _triangular_root(products[np.ix_(kept, kept)], np.sqrt(squares[kept]))
+    if R is None:
+        return _stacked_readout(Z, targets, mean, np.sqrt(squares))
+    C = np.zeros((d, answers.shape[1]))
+    C[kept] = solve_triangular(R, answers[kept], trans="T")
+    return Readout(mean, R, kept, C)
+
+
+def _triangular_root(products: np.ndarray, scale: np.ndarray) -> np.ndarray | None:
+    """Return R of ``products = R.T @ R``; None where a column is near zero, or near the span of those before it."""
     size = np.sqrt(np.diagonal(products))
-    if (size > APART * np.sqrt(squares)).all():
-        with contextlib.suppress(np.linalg.LinAlgError):
-            R = np.linalg.cholesky(products / np.outer(size, size)).T
-            if np.diagonal(R).min() > APART:
-                R = R * size
-                return Readout(mean, R, np.ones(d, dtype=bool), solve_triangular(R, answers, trans="T"))
-    return _stacked_readout(Z, targets, mean, np.sqrt(squares))
+    if not len(size) or (size <= APART * scale).any():
+        return None
+    try:
+        R = np.linalg.cholesky(products / np.outer(size, size)).T
+    except np.linalg.LinAlgError:
+        return None
+    return R * size if np.diagonal(R).min() > APART else None
 
 
 def _stacked_readout(
