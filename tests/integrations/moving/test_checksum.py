@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from firstk._base.rows import unit_rows
 from firstk.integrations.moving.checksum import Checksum
 
 
@@ -74,3 +75,17 @@ def test_sums_are_those_of_the_formula(rows):
         sums[number % 1024] += ((number >> 32) % 2**32 / 2**31 - 1) * code.astype(float)
     made = checksum(ids, codes, [{}] * 300)
     assert np.allclose(made._sums, sums, atol=1e-12)
+
+
+@pytest.mark.parametrize("unit", [False, True])
+def test_a_wrong_row_among_thousands_of_a_group_is_noticed_in_float16(monkeypatch, unit):
+    """As many rows a group as of 2,000,000 rows: the largest sum of roundings would hide a code."""
+    monkeypatch.setattr("firstk.integrations.moving.checksum._BUCKETS", 8)
+    X = np.random.default_rng(0).normal(size=(16_000, 4)).astype(np.float32)
+    kept = (unit_rows(X) if unit else X).astype(np.float16)
+    wrong = kept.copy()
+    wrong[7] = kept[8]
+    ids, payloads, settings = range(len(X)), [{}] * len(X), {"size": len(X), "unit": unit, "precision": "float16"}
+    sent = checksum(ids, X, payloads, **settings)
+    assert sent.difference(checksum(ids, kept, payloads, **settings)) is None
+    assert "codes" in sent.difference(checksum(ids, wrong, payloads, **settings))

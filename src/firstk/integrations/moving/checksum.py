@@ -6,8 +6,10 @@ checksum of ids and payloads is a sum of hashes, and that of codes is a sum with
     s_b = sum over rows i of bucket b of w_i x_i,
 
 in which the bucket b and the weight w_i in [-1, 1) come from a hash of the id. A row that is missing, doubled, or has
-the code of another changes s_b by the size of a code; rounding of float32 changes it by 2^-22 of the sum of |w_i x_i|
-at most, and that of float16 by 2^-10, which is kept as the tolerance.
+the code of another changes s_b by the size of a code. Rounding changes a term by 2^-22 of its size (float32) or 2^-10
+(float16) at most, in either direction: the sum by that share of the sum of |w_i x_i| at most, and, as errors of rows
+are independent, by no more than eight times that share of the root of the sum of their squares. The smaller of both is
+the tolerance.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ _MODULUS = 1 << 128
 # Of the sum of absolute terms: four roundings of float32; one of float16, and one of the norm that it changes. Numbers
 # below the second are rounded as if they were of its size.
 _TOLERANCE = {"float32": (2.0**-22, 0.0), "float16": (2.0**-10, 2.0**-14)}
+_DEVIATIONS = 8.0
 
 
 class Checksum:
@@ -54,7 +57,7 @@ class Checksum:
     def __init__(self, width: int, *, unit: bool = False, precision: str = "float32"):
         self.rows, self._ids, self._payloads = 0, 0, 0
         self._unit, (self._tolerance, self._smallest) = unit, _TOLERANCE[precision]
-        self._sums, self._sizes = np.zeros((_BUCKETS, width)), np.zeros((_BUCKETS, width))
+        self._sums, self._sizes, self._squares = (np.zeros((_BUCKETS, width)) for _ in range(3))
 
     def add(self, ids: Sequence[Id], codes: np.ndarray, payloads: Sequence[Mapping[str, Any]]) -> None:
         """Add rows."""
@@ -74,6 +77,7 @@ class Checksum:
         self._sums[present] += np.add.reduceat(X * weights, starts)
         sizes = np.maximum(np.abs(X), self._smallest) * np.abs(weights)
         self._sizes[present] += np.add.reduceat(sizes, starts)
+        self._squares[present] += np.add.reduceat(np.square(sizes), starts)
 
     def difference(self, other: Checksum) -> str | None:
         """Return how two checksums differ, in words; None where they are equal."""
@@ -83,7 +87,8 @@ class Checksum:
             return "the ids are not the same"
         if self._payloads != other._payloads:
             return "the payloads are not the same"
-        allowed = self._tolerance * np.maximum(self._sizes, other._sizes) + 1e-30
+        bound, spread = np.maximum(self._sizes, other._sizes), np.sqrt(np.maximum(self._squares, other._squares))
+        allowed = self._tolerance * np.minimum(bound, _DEVIATIONS * spread) + 1e-30
         wrong = (np.abs(self._sums - other._sums) > allowed).any(axis=1)
         if wrong.any():
             return f"the codes are not the same (in {wrong.sum()} of {_BUCKETS} groups of rows)"
