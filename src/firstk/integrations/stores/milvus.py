@@ -8,9 +8,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakSet
 
 import numpy as np
 
@@ -43,6 +45,8 @@ _MOST = 16384
 # Rows the walk through the graph holds at least. Milvus Lite filters the rows it meets, so that a walk of 64 with a
 # filter that one row in fifteen meets ends before the nearest are found.
 _WALK, _FILTERED_WALK = 64, 1024
+# What has each file of Milvus Lite open. Its server is in this process, keeps the file locked, and outlives a client.
+_OPEN: defaultdict[str, WeakSet[Milvus]] = defaultdict(WeakSet)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,11 +59,14 @@ class Milvus:
     collection : str
     owned : bool
         Whether `close` closes the client.
+    file : str, optional
+        The file of Milvus Lite, which `close` lets other processes open where nothing else here has it open.
     """
 
     client: MilvusClient
     collection: str = "documents"
     owned: bool = False
+    file: str | None = None
 
     name: ClassVar[str] = "milvus"
     metrics: ClassVar[tuple[str, ...]] = ("cosine", "inner_product", "l2")
@@ -76,10 +83,17 @@ class Milvus:
         """Open a file of Milvus Lite (its name ends in .db), or a server by its URL; its token is from MILVUS_TOKEN."""
         pymilvus = require("pymilvus", EXTRA, _PURPOSE)
         token = os.environ.get("MILVUS_TOKEN", "")
-        if not address.startswith(("http:", "https:")):
+        if address.startswith(("http:", "https:")):
+            file = None
+        else:
             require("milvus_lite", EXTRA, "A file of Milvus Lite")
+            file = os.path.abspath(address)
         with explained("The connection to Milvus", (Exception,), [token]):
-            return cls(pymilvus.MilvusClient(address, token=token), collection, owned=True, **settings)
+            client = pymilvus.MilvusClient(address, token=token)
+        made = cls(client, collection, owned=True, file=file, **settings)
+        if file is not None:
+            _OPEN[file].add(made)
+        return made
 
     @property
     def place(self) -> str:
@@ -209,8 +223,16 @@ class Milvus:
 
     def close(self) -> None:
         """Close the client, if `connect` opened it."""
-        if self.owned:
-            self.client.close()
+        if not self.owned:
+            return
+        self.client.close()
+        if self.file is None:
+            return
+        _OPEN[self.file].discard(self)
+        if not _OPEN[self.file]:
+            from milvus_lite.server_manager import server_manager_instance
+
+            server_manager_instance.release_server(self.file)
 
 
 def _payload(entity: Any) -> dict[str, Any]:
