@@ -173,7 +173,7 @@ BAD = [
     ({"relevance": "words.csv", "ids": "qid,doc_id"}, "Grades of relevance are numbers"),
     ({"relevance": "qrels.tsv", "pairs": "qrels.tsv"}, "not from both"),
     ({"relevance": "many.csv"}, "Which columns of 'many.csv' are the pairs?"),
-    ({"relevance": "half.csv"}, "names rows on one side"),
+    ({"relevance": "half.csv"}, "names rows in one column only"),
     ({"relevance": "qrels.tsv", "ids": "qid,doc_id", "filter": "color"}, "has no column 'color'"),
     ({"relevance": "qrels.tsv", "ids": "qid,doc_id", "filter": "field=z"}, "No document of 'docs.parquet' has field"),
     ({"relevance": "qrels.tsv", "ids": "qid,doc_id", "query_weight": "field"}, "column field"),
@@ -192,6 +192,17 @@ def test_what_does_not_fit_raises(qrels, options, sentence):
     with pytest.raises(InvalidInputError) as caught:
         read("docs.parquet", queries="queries.csv", **options)
     assert sentence in str(caught.value)
+
+
+def test_swapped_files_and_columns_are_recognized(place):
+    (place / "some.csv").write_text("query,document\nq1,d3\nq2,d5\n")
+    write_vectors("q.parquet", X[:3], {"id": np.array(["q0", "q1", "q2"])})
+    write_vectors("d.parquet", X[:6], {"id": np.array([f"d{i}" for i in range(6)])})
+    found = read("d.parquet", queries="q.parquet", relevance="some.csv:query,document")
+    np.testing.assert_array_equal(found.pairs[:, :2], [(1, 3), (2, 5)])
+    for source, queries, names in (("q", "d", "query,document"), ("d", "q", "document,query")):
+        with pytest.raises(InvalidInputError, match=r"Swap the two files, or the two columns of 'some\.csv'"):
+            read(f"{source}.parquet", queries=f"{queries}.parquet", relevance=f"some.csv:{names}")
 
 
 def test_row_numbers_are_used_only_if_asked_for(place):

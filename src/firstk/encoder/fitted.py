@@ -24,6 +24,7 @@ from firstk.data.bits.cells import Cells
 from firstk.data.bits.embedded import Embedded
 from firstk.data.stamp import CodeStamp
 from firstk.encoder.curve import PrefixCurve
+from firstk.encoder.naming import learned_from
 from firstk.encoder.network import Network, restore_mlp
 from firstk.encoder.profile import RowProfile
 from firstk.encoder.quantizer.embedded import METRICS, EmbeddedQuantizer
@@ -388,8 +389,9 @@ class FittedEncoder:
 
     def stamp(self, k: int | None = None, *, column: str | None = None) -> CodeStamp:
         """Return the stamp of codes of the first k coordinates; `column` is that of the vectors."""
-        source = self.config.get("source_model")
-        rows = self.config.get("data_fingerprint")
+        source, rows = self.config.get("source_model"), self.config.get("data_fingerprint")
+        if rows is not None:  # "1012 rows, 3fa9..." of whatever there is one of for each entry
+            rows = str(rows).replace(" rows", f" {learned_from(self.config)}s", 1)
         return CodeStamp(self.fingerprint(k), self.fingerprint(), source, column, rows)
 
     # -- storage ---------------------------------------------------------------------------------------------

@@ -26,7 +26,14 @@ from firstk.estimator.fit_files import StreamedFit
 from firstk.evaluation.baselines import BASELINES, baselines_of
 from firstk.evaluation.new_documents import population_of
 from firstk.evaluation.operating_points import PrecisionTable
-from firstk.evaluation.precision_cost import OWN_METRICS, beside_one_another, default_bytes, ladder, precision_table
+from firstk.evaluation.precision_cost import (
+    OWN_METRICS,
+    beside_one_another,
+    default_bytes,
+    default_lengths,
+    ladder,
+    precision_table,
+)
 from firstk.evaluation.recommending import AS_GOOD, CHANCE_CODE, Limits, simpler_codes
 from firstk.evaluation.records import AxisStatistics, Comparison, HeldOutReport, ImageSamples, Packed
 from firstk.evaluation.search_notes import search_notes
@@ -423,7 +430,9 @@ def _comparisons(
 ) -> Iterator[Comparison]:
     """Compare by the metric that the report is about at many prefix lengths, by others at a few."""
     few = sorted({*ladder(encoder.d), *(supported_lengths(encoder.config, encoder.d) or ())})
-    ks = sorted({*prefix_grid(encoder.d).tolist(), *few})
+    ks = sorted(
+        {*prefix_grid(encoder.d).tolist(), *few, *default_lengths(encoder)}
+    )  # what is recommended is among them
     for name in metrics_for(encoder, data):
         others = {} if name in OWN_METRICS else baselines
         try:

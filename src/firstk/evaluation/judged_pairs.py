@@ -187,10 +187,13 @@ def read_judged_pairs(place: VectorSource, *, same_width: bool = True) -> Judged
     spec = str(place.relevance if graded else place.pairs)
     source, held, names = read_columns(None if graded else place.source, spec)
     columns = [np.asarray(held[name]) for name in names]
-    if not all(map(_names_rows, columns[:2])):
-        if any(map(_names_rows, columns[:2])):
+    named = [_names_rows(column) for column in columns[:2]]
+    if not all(named):
+        if any(named):
+            swapped = " Or were --queries and --relevance swapped?" if graded and place.queries is not None else ""
             raise InvalidInputError(
-                f"'{source}' names rows on one side of its pairs only. Give two columns of one kind."
+                f"'{source}' names rows in one column only: {names[named.index(False)]!r} holds no ids or row numbers. "
+                f"Name the two columns that do, as in '{source}:query,document'.{swapped}"
             )
         return _of_vectors(place, source, names, graded)
     if not len(columns[0]):

@@ -73,6 +73,11 @@ def _settled(columns: Sequence[np.ndarray], tables: Sequence[VectorTable], sourc
         return rows
     if len(rows) == 2:
         raise _two_readings(columns, tables, [str(one.column) for one in ids], rows, numbers, source)
+    if not rows and tables[0] is not tables[1] and _are_swapped(columns, tables, source):
+        raise InvalidInputError(
+            f"The queries of '{source}' are in '{tables[1].path}', and its documents in '{tables[0].path}'. Swap the "
+            f"two files, or the two columns of '{source}'."
+        )
     if numbers:
         held = "; ".join(dict.fromkeys(one.why for one in ids if one.rows is None))
         raise InvalidInputError(
@@ -85,6 +90,12 @@ def _settled(columns: Sequence[np.ndarray], tables: Sequence[VectorTable], sourc
     raise InvalidInputError(
         f"{why[0].upper()}{why[1:]}. Name the column that holds such ids with --id.{elsewhere}{read_as_numbers}"
     )
+
+
+def _are_swapped(columns: Sequence[np.ndarray], tables: Sequence[VectorTable], source: object) -> bool:
+    """Tell whether each column names ids of the other file."""
+    others = zip(columns, reversed(tables), SIDES, strict=True)
+    return all(_found_ids(column, table, what, source).rows is not None for column, table, what in others)
 
 
 @dataclass(frozen=True, eq=False)

@@ -320,6 +320,7 @@ class Pgvector:
 
     def read(self, size: int) -> Iterator[StoredRows]:
         """Yield rows in the order of their ids."""
+        register(self.connection)
         last: tuple[Any, ...] = ()
         while True:
             after = "WHERE id > %s " if last else ""
