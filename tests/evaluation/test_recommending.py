@@ -217,7 +217,7 @@ def test_out_of_reach_says_the_best_that_is_reached():
     assert found.headline().startswith(
         "No code of this model as int8 keeps 99 % of the raw vectors' accuracy (0.9000). The best"
     )
-    assert "8 coordinates as int8" in found.headline()
+    assert f"The best is {100 * found.best.kept:.1f} % ({found.best.share}): 8 coordinates as int8" in found.headline()
     asked = recommend(table, Limits(keep=0.99, k=4, bytes_per_vector=64))
     assert asked.headline().startswith("No code of this model with k = 4 in 64 bytes keeps 99 %")
     assert "4 coordinates as int8" in asked.headline()

@@ -147,7 +147,7 @@ def advice_lines(
     if store is None:
         return lines
     for point, remark in advice.to_store():
-        commands = commands_for(point, model, store, options or {}, judged or {})
+        commands = commands_for(point, model, store, options or {}, judged or {}, advice.bytes_per_vector)
         lines += [f"  {command}{f'  # {remark}' if remark else ''}" for command in commands]
     return lines
 
@@ -158,8 +158,12 @@ def commands_for(
     store: str | Path,
     options: Mapping[str, str | None],
     judged: Mapping[str, str | None] | None = None,
+    most_bytes: int | None = None,
 ) -> Iterator[str]:
-    """Return the commands that store vectors as an operating point says; `point.code` is "" for the model's own."""
+    """Return the commands that store vectors as an operating point says; `point.code` is "" for the model's own.
+
+    A baseline is fitted first, for as many bytes as were asked for (`most_bytes`).
+    """
     from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW
 
     if point.precision == PRODUCT_QUANTIZER:
@@ -174,7 +178,8 @@ def commands_for(
         by = "other"
         # Baselines learn from no pairs; judgements evaluate them all the same.
         evaluated = _words(judged) if judged and judged.get("--relevance") else []
-        yield shlex.join(["firstk", "fit", *source, *FITTED_BASELINES[point.code], *evaluated, "-o", by])
+        limit = [] if most_bytes is None else ["--bytes-per-vector", str(most_bytes)]
+        yield shlex.join(["firstk", "fit", *source, *FITTED_BASELINES[point.code], *evaluated, *limit, "-o", by])
     elif point.code:
         yield f"No command makes {point.code}: choose a code that is made for these vectors instead."
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -88,7 +89,9 @@ def write_report(
     from firstk.evaluation.report.held_out_page import page_of
 
     file = found.facts.get("file")
-    commands = None if file is None else lambda point: commands_for(point, model, str(file), {})
+    commands = None
+    if file is not None:
+        commands = partial(commands_for, model=model, store=str(file), options={}, most_bytes=bytes_per_vector)
     page = page_of(found, rows=rows, k=k, keep=keep, bytes_per_vector=bytes_per_vector, commands=commands)
     return write_page(out, page)
 

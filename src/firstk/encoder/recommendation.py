@@ -361,7 +361,7 @@ class Recommendation:
 
     def out_of_reach(self) -> str:
         """Say that no code within the limits keeps the share, or that there is none, and the best that is reached."""
-        best = "" if self.best is None else f" The best is {self.best.share}: {self.best.point}."
+        best = "" if self.best is None else f" The best is {_about(self.best)}: {self.best.point}."
         if self.best is not None and self.keep is not None and self.best.kept >= self.keep:
             best += " Longer ones that may be as good do not, so that it may be luck."
         if self.keep is None:
@@ -459,6 +459,12 @@ def _bytes(count: int) -> str:
 
 def _percent(share: float, digits: int) -> str:
     return f"{100 * share:.{digits}f}"
+
+
+def _about(choice: Choice) -> str:
+    """Return what a choice keeps, with the number that its interval is of: one that is missed may lie within it."""
+    estimate = f"{_percent(choice.kept, 1)} %"
+    return estimate if choice.share == estimate else f"{estimate} ({choice.share})"
 
 
 def _at_least(share: float, digits: int) -> str:
