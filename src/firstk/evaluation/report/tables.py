@@ -89,7 +89,7 @@ def folded_table(
         kind = f' class="{marks}"' if marks else ""
         lines.append(f'<tr{kind}><th scope="row">{k}</th>{"".join(f"<td>{text}</td>" for text in texts)}</tr>')
     note = (
-        '<p class="thinned">Printed at powers of two and the chosen k; the page on a screen has every length of the evaluation.</p>'
+        '<p class="thinned">Printed at powers of two and the chosen k; the page on a screen has all lengths.</p>'
         if thin
         else ""
     )
