@@ -216,3 +216,24 @@ def test_small_directions_of_single_precision_are_read_out():
     whole = task.full_readout_errors(Z[fit], y[fit], Z[new], y[new])
     np.testing.assert_allclose(whole.sum(), every[:, -1].sum(), atol=1e-3 * np.var(y) * 500)
     assert whole.sum() < 0.01 * np.var(y) * 500
+
+
+@pytest.mark.parametrize("apart", [1.0, 1e-2, 1e-4])
+@pytest.mark.parametrize("constant", [False, True])
+def test_nearly_dependent_columns_are_read_out_by_a_qr_and_others_by_normal_equations(apart, constant, monkeypatch):
+    rng = np.random.default_rng(0)
+    Z, Y = rng.normal(size=(300, 5)), rng.normal(size=(300, 3))
+    Z[:, 3] = Z[:, 1] + apart * Z[:, 3]
+    if constant:
+        Z[:, 2] = 4.0
+    Y += Z[:, [0, 1, 4]]
+    used, stacked = [], task._stacked_readout
+    monkeypatch.setattr(task, "_stacked_readout", lambda *given: used.append(1) or stacked(*given))
+    found = task.readout_errors(Z[:200], Y[:200], Z[200:], Y[200:])
+    assert bool(used) == (apart < task.APART)
+    for k in range(1, 6):
+        design = [np.column_stack([np.ones(len(part)), part[:, :k]]) for part in (Z[:200], Z[200:])]
+        expected = Y[200:] - design[1] @ np.linalg.lstsq(design[0], Y[:200], rcond=None)[0]
+        np.testing.assert_allclose(found[:, k - 1], np.sum(expected**2, axis=1), rtol=1e-5)
+    whole = task.full_readout_errors(Z[:200], Y[:200], Z[200:], Y[200:])
+    np.testing.assert_allclose(whole[:, 0], found[:, -1], rtol=1e-5)
