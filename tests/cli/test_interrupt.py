@@ -48,7 +48,7 @@ def interrupted(folder, arguments, module, name, seconds=60):
     )
     assert job.stderr.readline().startswith("reached")
     job.send_signal(signal.SIGINT)
-    _, said = job.communicate(timeout=30)
+    _, said = job.communicate(timeout=120)
     return job.returncode, said
 
 
