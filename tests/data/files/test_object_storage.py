@@ -23,6 +23,7 @@ from fixtures.object_storage import (
     environment,
     faulty_proxy,
     make_bucket,
+    reached_by,
     s3_server,
     worker_environment,
 )
@@ -53,24 +54,15 @@ def faults(proxy, monkeypatch):
     """Return what the next requests meet; clients reach the server through the proxy."""
     endpoint, faults = proxy
     faults.plan, faults.done, faults.methods = [], [], ("GET", "HEAD", "PUT", "POST")
-    for name, value in environment(endpoint).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(range_file, "WAIT", 0.001)
     monkeypatch.setattr(storage, "SDK_ATTEMPTS", 1)
-    storage.storage_of.cache_clear()
-    yield faults
-    storage.storage_of.cache_clear()
+    with reached_by(environment(endpoint), monkeypatch):
+        yield faults
 
 
 @pytest.fixture
 def bucket(faults, request):
     """Return an address of this test's own in a bucket."""
     return f"s3://bucket/{abs(hash(request.node.name))}"
-
-
-@pytest.fixture(scope="module")
-def X():
-    return np.random.default_rng(0).normal(size=(300, 6)).astype(np.float32)
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

@@ -11,7 +11,7 @@ from firstk import PrefixEncoder, transform_files
 from firstk._base import range_file, remote, storage
 from firstk.data.files import open_vectors, write_vectors
 from firstk.exceptions import InvalidInputError
-from fixtures.object_storage import Faults, faulty_proxy
+from fixtures.object_storage import Faults, faulty_proxy, reached_by
 from fixtures.storage_servers import (
     AZURE_KEY,
     DATASET,
@@ -46,31 +46,22 @@ def server(request):
 def faults(server, monkeypatch):
     scheme, endpoint, faults = server
     faults.plan, faults.done, faults.methods = [], [], ("GET",)
-    for name, value in SERVERS[scheme][1](endpoint).items():
-        monkeypatch.setenv(name, value)
     if scheme == "hf":  # which reads HF_ENDPOINT when it is imported
         from huggingface_hub import constants
 
         template = constants.HUGGINGFACE_CO_URL_TEMPLATE
         monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template.replace(constants.ENDPOINT, endpoint))
         monkeypatch.setattr(constants, "ENDPOINT", endpoint)
-    monkeypatch.setattr(range_file, "WAIT", 0.001)
-    storage.storage_of.cache_clear()
-    if scheme == "az":
-        storage.storage_of("az")._fs.create_dir("bucket")
-    yield faults
-    storage.storage_of.cache_clear()
+    with reached_by(SERVERS[scheme][1](endpoint), monkeypatch):
+        if scheme == "az":
+            storage.storage_of("az")._fs.create_dir("bucket")
+        yield faults
 
 
 @pytest.fixture
 def bucket(server, faults):
     """Return an address of this test's own."""
     return f"{SERVERS[server[0]][2]}/{next(NUMBERS)}"
-
-
-@pytest.fixture(scope="module")
-def X():
-    return np.random.default_rng(0).normal(size=(300, 6)).astype(np.float32)
 
 
 def test_files_folders_and_patterns(bucket, X):

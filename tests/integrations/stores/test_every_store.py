@@ -87,6 +87,14 @@ def test_a_filter_that_nothing_meets_finds_nothing(store, engine, coder, vectors
         assert made.search(vectors[1][:2], 5, filter=given).ids == [[], []], given
 
 
+def test_rows_are_read_from_an_engine_that_was_just_opened(store, address, engine, coder, vectors):
+    place = address(store)
+    push(coder, vectors[0][:30], engine(store, place), SHORT, FULL).close()
+    batches = list(engine(store, place).read(20))
+    assert sorted(key for batch in batches for key in batch.ids) == list(range(30))
+    assert all(batch.codes.dtype == np.float32 and batch.codes.shape[1] == FULL for batch in batches)
+
+
 @pytest.mark.parametrize("metric", ["cosine", "inner_product", "l2"])
 @pytest.mark.parametrize("unit", [True, False])
 def test_metrics_are_those_of_the_encoder(store, engine, vectors, metric, unit):
