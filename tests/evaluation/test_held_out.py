@@ -236,3 +236,15 @@ def test_the_grid_has_every_short_prefix_and_the_full_width():
     assert grid[-1] == 384
     assert np.diff(grid).max() / 384 < 0.1
     assert set(prefix_grid(33)) == set(range(1, 34))
+
+
+def test_every_length_that_may_be_recommended_is_in_the_curve():
+    """Else a page cannot open at what it recommends: of a code of 200 coordinates, at 112 for one."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 200)) * np.arange(1, 201) ** -0.3
+    done = fit_stream(PrefixEncoder(), [{"X": X}], draw(600, 0.2, 0))
+    found = evaluate_fit(done, replace(SOURCE, image_shape=None))
+    assert 112 not in prefix_grid(200)
+    assert {point.k for point in found.precisions.points if not point.code and point.is_prefix} <= set(
+        found.comparisons[0].ours.k
+    )

@@ -430,9 +430,8 @@ def _comparisons(
 ) -> Iterator[Comparison]:
     """Compare by the metric that the report is about at many prefix lengths, by others at a few."""
     few = sorted({*ladder(encoder.d), *(supported_lengths(encoder.config, encoder.d) or ())})
-    ks = sorted(
-        {*prefix_grid(encoder.d).tolist(), *few, *default_lengths(encoder)}
-    )  # what is recommended is among them
+    # Lengths that may be recommended are among them.
+    ks = sorted({*prefix_grid(encoder.d).tolist(), *few, *default_lengths(encoder)})
     for name in metrics_for(encoder, data):
         others = {} if name in OWN_METRICS else baselines
         try:

@@ -24,7 +24,7 @@ class MetricTerm(NamedTuple):
 METRICS: dict[str, MetricTerm] = {
     "1nn_accuracy": MetricTerm(
         "1-NN accuracy",
-        "Are classes told apart?",
+        "Does the nearest row have the same class?",
         "Share of held-out rows whose nearest training row, by cosine of the first k coordinates, has their label.",
         "the accuracy",
     ),
