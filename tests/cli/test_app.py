@@ -89,6 +89,13 @@ def test_documents_that_are_not_there_are_told_before_the_model_is_read(tmp_path
     assert (done.returncode, "There is no file 'gone.npy'" in done.stderr) == (1, True)
 
 
+def test_a_file_that_is_not_there_is_told_a_name_like_its_own(tmp_path):
+    (tmp_path / "documents.npy").write_bytes(b"")
+    near, far = (firstk("fit", tmp_path / name, "-o", tmp_path / "m") for name in ("documnets.npy", "else.npy"))
+    assert f"Did you mean '{tmp_path / 'documents.npy'}'?" in near.stderr
+    assert "Did you mean" not in far.stderr
+
+
 def test_columns_of_the_vectors_are_no_file(tmp_path):
     (tmp_path / "there.npy").touch()
     for arguments in (("--objective", "similarity", "--pairs", "left,right"), ("--held-out", "0.5")):

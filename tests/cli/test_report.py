@@ -16,6 +16,7 @@ from firstk.cli import app
 from firstk.data import load_digits
 from firstk.data.files import write_vectors
 from firstk.encoder.recommendation import Recommendation
+from firstk.evaluation.records import read_report
 
 
 def run(*arguments, code=0) -> str:
@@ -100,6 +101,26 @@ def test_what_is_asked_of_curve_is_what_its_page_and_the_record_headline(home, t
     four = run("report", tmp_path / "model", "--bytes-per-vector", 4, "-o", tmp_path / "four.html").splitlines()
     assert len(four) == 2
     assert "4 bytes a vector" in four[1]
+
+
+def test_a_baseline_that_is_advised_is_fitted_with_the_judgements(home, tmp_path):
+    """The codes of noise are worse than those of PCA; the page says how to fit that one, judgements included."""
+    noise = np.random.default_rng(1).normal(size=(500, 64))
+    PrefixEncoder(12, objective="reconstruction").fit(noise).save(tmp_path / "noise")
+    judged = ("--queries", home / "queries.npz", "--relevance", home / "qrels.tsv")
+    limit = ("--bytes-per-vector", 12, "--precision", "int8")
+    run("curve", tmp_path / "noise", home / "docs.npz", *judged, *limit, "--report", tmp_path / "page.html")
+    (command,) = re.findall(r"<pre[^>]*><code>(.*?)</code>", (tmp_path / "page.html").read_text("utf-8"), flags=re.S)
+    fit, transform = command.splitlines()
+    assert fit.startswith(f"firstk fit {home / 'docs.npz'} --objective ")
+    assert f"--queries {home / 'queries.npz'} --relevance {home / 'qrels.tsv'} --bytes-per-vector 12 -o other" in fit
+    assert transform.startswith("firstk transform other ")
+
+
+def test_a_fit_records_by_which_options_it_found_judgements(home, tmp_path):
+    judged = ("--queries", home / "queries.npz", "--relevance", home / "qrels.tsv")
+    run("fit", home / "docs.npz", *judged, "-o", tmp_path / "model")
+    assert read_report(tmp_path / "model").options == {"--queries": "queries.npz", "--relevance": "qrels.tsv"}
 
 
 def test_both_ways_write_the_same_page(home, evaluated, tmp_path):

@@ -6,7 +6,9 @@ appended to while it is read would give rows of two versions as if they were one
 
 from __future__ import annotations
 
+import difflib
 import glob
+import itertools
 import os
 import stat
 from collections.abc import Iterator
@@ -25,6 +27,8 @@ _KINDS = (
     (stat.S_ISBLK, "a device"),
     (stat.S_ISSOCK, "a socket"),
 )
+# Names of a folder among which one like a missing file's is looked for.
+MOST_LISTED = 10_000
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,20 @@ def check_there(path: str | os.PathLike[str]) -> None:
         place = Path(path).expanduser()
         there = place.exists() or any(Path(one).is_file() for one in glob.iglob(str(place), recursive=True))
     if not there:
-        raise InvalidInputError(f"There is no file '{shown_place(path)}'. Check the name and the folder.")
+        raise InvalidInputError(f"There is no file '{shown_place(path)}'. {_alike(path)}")
+
+
+def _alike(path: str | os.PathLike[str]) -> str:
+    """Return what to try instead of a file that is not there: the name most like its own in the same folder."""
+    place = None if is_remote(path) else Path(path).expanduser()
+    if place is None or not place.parent.is_dir():
+        return "Check the name and the folder."
+    try:
+        names = [entry.name for entry in itertools.islice(os.scandir(place.parent), MOST_LISTED)]
+    except OSError:
+        names = []
+    near = difflib.get_close_matches(place.name, names, n=1)
+    return f"Did you mean '{place.parent / near[0]}'?" if near else "Check the name and the folder."
 
 
 def is_there(path: str | os.PathLike[str]) -> bool:

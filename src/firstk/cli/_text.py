@@ -189,18 +189,31 @@ def commands_for(
     yield shlex.join(["firstk", "transform", by, *source, *how, "-o", out])
 
 
+def vector_options(place: VectorSource) -> dict[str, str | None]:
+    """Return the options by which vectors are found in their file."""
+    return {"--vectors": place.vectors, "--nan": None if place.nan == "refuse" else place.nan}
+
+
+def recorded_options(place: VectorSource, *, folders: bool) -> dict[str, str]:
+    """Return the options for a record; files without their folders in that of a model, which others may read."""
+    from pathlib import PurePath
+
+    given = {**vector_options(place), **judged_options(place)}
+    files = () if folders else JUDGED_BY[:3]
+    return {name: PurePath(value).name if name in files else value for name, value in given.items() if value}
+
+
+# Options that name queries and judgements.
+JUDGED_BY = ("--queries", "--pairs", "--relevance", "--id", "--filter", "--query-weight")
+
+
 def judged_options(place: VectorSource) -> dict[str, str | None]:
     """Return the options that name queries and judgements; none where there are none."""
     if not place.judged:
         return {}
-    return {
-        "--queries": None if place.queries is None else str(place.queries),
-        "--pairs": place.pairs,
-        "--relevance": place.relevance,
-        "--id": place.ids,
-        "--filter": place.filter,
-        "--query-weight": place.query_weight,
-    }
+    queries = None if place.queries is None else str(place.queries)
+    given = (queries, place.pairs, place.relevance, place.ids, place.filter, place.query_weight)
+    return dict(zip(JUDGED_BY, given, strict=True))
 
 
 def _words(options: Mapping[str, str | None]) -> list[str]:

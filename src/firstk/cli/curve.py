@@ -187,7 +187,7 @@ def curve(
             encoder, request, metric, limits,
             confidence=confidence or None, baselines=baselines, rows=rows, progress=begin,
         )  # fmt: skip
-    values = _as_record(found, encoder, model, source, rows) if json or report is not None else {}
+    values = _as_record(found, encoder, model, source, rows, place) if json or report is not None else {}
     written = [] if report is not None else ["", "To forward this as a page: the same command with --report page.html."]
     if plot is not None:
         _write_plot(plot, found)
@@ -281,7 +281,7 @@ def _write_plot(path: Path, found: CurveResult) -> None:
 
 
 def _as_record(
-    found: CurveResult, encoder: FittedEncoder, model: Path, source: str, rows: int | None
+    found: CurveResult, encoder: FittedEncoder, model: Path, source: str, rows: int | None, place: VectorSource
 ) -> dict[str, Any]:
     """Return what --json prints, and what a page is made from."""
     from firstk.metrics.scorers import n_rows
@@ -295,6 +295,7 @@ def _as_record(
         "objective": encoder.config.get("objective"),
         "metric": found.curve.metric,
         "judged": found.given.said,
+        "options": text.recorded_options(place, folders=True) if found.given.store == place.source else {},
         "smallest": text.smallest(found.curve),
         "curve": found.curve.to_dict(),
         "baselines": [curve.to_dict() for curve in found.baselines],
@@ -313,7 +314,7 @@ def _as_text(found: CurveResult, encoder: FittedEncoder, model: Path, rows: int 
     width = f"{text.number_of(encoder.d, 'coordinate')} of {encoder.p:,}"
     # The reference is stored where there is one, and its columns may have other names.
     same = found.given.store == place.source
-    found_by = {"--vectors": place.vectors, "--nan": place.nan if place.nan != "refuse" else None} if same else {}
+    found_by = text.vector_options(place) if same else {}
     judged = text.judged_options(place)
     lines = [found.given.caution, ""] if found.given.caution else []
     lines += text.advice_lines(found.recommendation, model, found.given.store, rows, found_by, judged)

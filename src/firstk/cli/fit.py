@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,7 +33,16 @@ from firstk.cli._options import (
     VectorsOption,
 )
 from firstk.cli._progress import looked_at, row_progress, step_progress
-from firstk.cli._text import advice_lines, baseline_glosses, judged_options, number_of, score_text, were
+from firstk.cli._text import (
+    advice_lines,
+    baseline_glosses,
+    judged_options,
+    number_of,
+    recorded_options,
+    score_text,
+    vector_options,
+    were,
+)
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -290,7 +299,7 @@ def _run(
     with evaluating as begin, ThreadPoolExecutor(1) as pool:
         profile = pool.submit(done.profile)
         limits = None if bytes_per_vector is None else Limits(bytes_per_vector=bytes_per_vector)
-        found = evaluate_fit(done, provenance, begin, limits)
+        found = replace(evaluate_fit(done, provenance, begin, limits), options=recorded_options(place, folders=False))
     curve = found.comparisons[0].ours if found.comparisons else None
     encoder.save(
         out,
@@ -391,9 +400,8 @@ def _as_text(done: StreamedFit, report: HeldOutReport | None, dropped: int, out:
         ]
         return "\n".join(lines)
     if report.comparisons:
-        given = {"--vectors": place.vectors, "--nan": None if place.nan == "refuse" else place.nan}
-        judged = judged_options(place)
-        lines += ["", *advice_lines(report.recommendation, out, place.source, options=given, judged=judged), ""]
+        options, judged = vector_options(place), judged_options(place)
+        lines += ["", *advice_lines(report.recommendation, out, place.source, options=options, judged=judged), ""]
     lines += [report.held_out, *report.notes, ""]
     if report.comparisons:
         lead = report.comparisons[0]

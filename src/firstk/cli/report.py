@@ -10,7 +10,7 @@ import typer
 
 from firstk._base.atomic_file import check_folder, check_new
 from firstk.cli._options import ForceOption, RowsOption
-from firstk.cli._text import commands_for
+from firstk.cli._text import JUDGED_BY, commands_for
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -86,12 +86,17 @@ def write_report(
 ) -> Path:
     """Write the page of an evaluation, with the commands that follow its recommendation where the file is known."""
     from firstk.evaluation.report import write_page
+    from firstk.evaluation.report.advice import advice_of
     from firstk.evaluation.report.held_out_page import page_of
 
     file = found.facts.get("file")
     commands = None
     if file is not None:
-        commands = partial(commands_for, model=model, store=str(file), options={}, most_bytes=bytes_per_vector)
+        advice = advice_of(found, k, keep, bytes_per_vector)
+        most = None if advice is None else advice.bytes_per_vector
+        judged = {name: value for name, value in found.options.items() if name in JUDGED_BY}
+        own = {name: value for name, value in found.options.items() if name not in JUDGED_BY}
+        commands = partial(commands_for, model=model, store=str(file), options=own, judged=judged, most_bytes=most)
     page = page_of(found, rows=rows, k=k, keep=keep, bytes_per_vector=bytes_per_vector, commands=commands)
     return write_page(out, page)
 

@@ -208,16 +208,17 @@ def _for_queries(model: Path, encoder: FittedEncoder | CodeMap | None, outcome: 
     side = ["--side", "query"] if embedded or _has_sides(encoder) else []
     words, alike = ["firstk", "transform", str(model), "QUERIES", *side], ["--like", outcome.path]
     if not embedded:
-        lead, ways = "as float32 (what scores are of), or rounded like these rows", [["-k", str(outcome.k)], alike]
+        lead = "as float32 (what scores are of), or rounded like these rows"
+        ways = {"queries.npz": ["-k", str(outcome.k)], "rounded_queries.npz": alike}
     elif _has_note(outcome):
-        lead, ways = "as float32, whose products with these codes are scores", [alike]
+        lead, ways = "as float32, whose products with these codes are scores", {"queries.npz": alike}
     else:
         return [
             f"'{outcome.path}' holds bytes alone. In Python: quantizer = FittedEncoder.load({str(model)!r}).quantizer("
             f"{outcome.bytes_per_vector}, {outcome.metric!r}); quantizer.decode reads them, quantizer.encode_query "
             "encodes queries."
         ]
-    return [f"Queries, {lead}:", *(f"  {shlex.join([*words, *way, '-o', 'queries.npz'])}" for way in ways)]
+    return [f"Queries, {lead}:", *(f"  {shlex.join([*words, *way, '-o', out])}" for out, way in ways.items())]
 
 
 def _has_note(outcome: Outcome) -> bool:

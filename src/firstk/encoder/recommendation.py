@@ -318,8 +318,8 @@ class Recommendation:
         if advised is not None and self.everything is not None and self.known is not None:
             told += (
                 f" Over all {self.n_known + (self.n_new or 0):,} {self.unit} {_they(advised.point).lower()} "
-                f"{_percent(self.everything.kept, 0)} %; over the {self.n_known:,} for documents that it knows, "
-                f"{_percent(self.known.kept, 0)} %."
+                f"{_percent(self.everything.kept, 0)} %; over the {self.n_known:,} for documents that the fit has "
+                f"learned from, {_percent(self.known.kept, 0)} %."
             )
         yield told
 

@@ -156,6 +156,8 @@ class HeldOutReport:
         What was left out, and why.
     recommendation : Recommendation or None
         What to store.
+    options : mapping
+        Options of the command line by which vectors and judgements were found.
     """
 
     facts: Mapping[str, str | int | float]
@@ -169,15 +171,18 @@ class HeldOutReport:
     precisions: PrecisionTable | None = None
     notes: tuple[str, ...] = field(default=())
     recommendation: Recommendation | None = field(default=None, metadata={"added": True})
+    options: Mapping[str, str] = field(default_factory=dict, metadata={"added": True})
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "facts", dict(self.facts))
+        object.__setattr__(self, "options", dict(self.options))
         object.__setattr__(self, "comparisons", tuple(self.comparisons))
         object.__setattr__(self, "notes", tuple(self.notes))
         if not all(is_int(n) and 0 < n < LIMIT for n in (self.rows, self.columns, self.itemsize)):
             raise _damaged("'rows', 'columns' and 'itemsize' are positive ints")
-        if not all(isinstance(text, str) for text in (self.held_out, *self.notes, *self.facts)):
-            raise _damaged("its notes are text")
+        options = (*self.options, *self.options.values())
+        if not all(isinstance(text, str) for text in (self.held_out, *self.notes, *self.facts, *options)):
+            raise _damaged("its notes and options are text")
 
     @staticmethod
     def upgraded(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -254,7 +254,10 @@ class Ranking:
             )
         own = next(curve for curve in self.everything if curve.label == self.choice)
         best = max(self.everything, key=_mean)
-        memory = f"; {best.label} reaches {_mean(best):.3f} there, by what it remembers of known documents"
+        memory = (
+            f"; {best.label} reaches {_mean(best):.3f} there, by what it remembers of known documents: fit that one if "
+            "few documents will be added"
+        )
         return (
             "The question is: which objective finds documents that are new, as those that are added to a store? "
             "Queries that share relevant documents were held out together. Over queries like those given, "

@@ -74,6 +74,7 @@ def report_of_curve(values: Mapping[str, Any], columns: int) -> HeldOutReport:
         precisions=table,
         notes=tuple(map(str, values.get("notes") or ())),
         recommendation=None if advice is None else Recommendation.from_dict(advice),
+        options=values.get("options") or {},
     )
 
 
