@@ -2,7 +2,7 @@
 
 import threading
 
-from firstk._base.concurrency import in_worker, ordered_map
+from firstk._base.concurrency import Alongside, in_worker, ordered_map
 
 
 def test_a_long_item_does_not_stop_the_others():
@@ -40,3 +40,22 @@ def test_a_map_within_a_worker_stays_in_its_thread():
 
     assert list(ordered_map(outer, range(6), 3)) == [True] * 6
     assert not in_worker()
+
+
+def test_a_map_leaves_a_core_to_the_job_beside_it():
+    done = threading.Event()
+    with Alongside() as thread:
+        job = thread.submit(done.wait, 20)
+        found = list(ordered_map(lambda _: threading.get_ident(), range(20), 2))
+        assert len(set(found)) == 1  # one of two workers
+        assert not job.done()
+        done.set()
+    assert job.result()
+    assert not Alongside.busy()
+    both = threading.Barrier(2, timeout=20)  # passes where two are at work
+    assert len(list(ordered_map(lambda _: both.wait(), range(2), 2))) == 2
+
+
+def test_a_job_beside_has_one_core():
+    with Alongside() as thread:
+        assert thread.submit(in_worker).result()

@@ -109,8 +109,9 @@ def test_text_has_the_table_the_smallest_k_and_what_is_saved(folder, fisher):
     objective = {"PCA": "reconstruction", "uncentred SVD": "similarity --preserve dot_products"}[code]
     assert lines[1] == "10,000,000 vectors: 30.0 MB instead of 2.56 GB."
     assert "This model needs more bytes for that, or keeps less in as many: " in lines[2]
-    assert f"  firstk fit train.npz --objective {objective} -o other" in lines
-    assert "  firstk transform other train.npz --bytes-per-vector 3 -o short.npz" in lines
+    by = {"PCA": "pca", "uncentred SVD": "svd"}[code]
+    assert f"  firstk fit train.npz --objective {objective} -o {by}" in lines
+    assert f"  firstk transform {by} train.npz --bytes-per-vector 3 -o short.npz" in lines
     assert any(line.startswith("embedded bits: ") for line in lines)
     assert "1nn_accuracy: share of rows whose nearest reference row, by cosine, has their label." in lines
     own = firstk(

@@ -108,19 +108,33 @@ def test_a_baseline_that_is_advised_is_fitted_with_the_judgements(home, tmp_path
     noise = np.random.default_rng(1).normal(size=(500, 64))
     PrefixEncoder(12, objective="reconstruction").fit(noise).save(tmp_path / "noise")
     judged = ("--queries", home / "queries.npz", "--relevance", home / "qrels.tsv")
-    limit = ("--bytes-per-vector", 12, "--precision", "int8")
+    limit = ("--bytes-per-vector", 4, "--precision", "int8")
     run("curve", tmp_path / "noise", home / "docs.npz", *judged, *limit, "--report", tmp_path / "page.html")
     (command,) = re.findall(r"<pre[^>]*><code>(.*?)</code>", (tmp_path / "page.html").read_text("utf-8"), flags=re.S)
     fit, transform = command.splitlines()
     assert fit.startswith(f"firstk fit {home / 'docs.npz'} --objective ")
-    assert f"--queries {home / 'queries.npz'} --relevance {home / 'qrels.tsv'} --bytes-per-vector 12 -o other" in fit
-    assert transform.startswith("firstk transform other ")
+    assert f"--queries {home / 'queries.npz'} --relevance {home / 'qrels.tsv'} --bytes-per-vector 4 -o " in fit
+    assert transform.startswith(f"firstk transform {fit.split()[-1]} ")
 
 
 def test_a_fit_records_by_which_options_it_found_judgements(home, tmp_path):
     judged = ("--queries", home / "queries.npz", "--relevance", home / "qrels.tsv")
     run("fit", home / "docs.npz", *judged, "-o", tmp_path / "model")
-    assert read_report(tmp_path / "model").options == {"--queries": "queries.npz", "--relevance": "qrels.tsv"}
+    named = {"VECTORS": "docs.npz", "--queries": "queries.npz", "--relevance": "qrels.tsv"}
+    assert read_report(tmp_path / "model").options == named  # folders of this machine are left out
+
+
+def test_the_command_of_a_page_works_where_the_fit_did(tmp_path, monkeypatch):
+    (tmp_path / "work").mkdir()
+    write_vectors(tmp_path / "x.npz", load_digits().X_train)
+    monkeypatch.chdir(tmp_path / "work")
+    run("fit", "../x.npz", "-o", "model")
+    run("report", "model", "-o", "page.html")
+    text = Path("page.html").read_text("utf-8")
+    (command,) = re.findall(r"<pre[^>]*><code>(.*?)</code>", text, flags=re.DOTALL)
+    program, *words = command.splitlines()[-1].split()
+    assert (program, "../x.npz" in words) == ("firstk", True)
+    run(*words)
 
 
 def test_both_ways_write_the_same_page(home, evaluated, tmp_path):

@@ -348,6 +348,20 @@ def test_in_as_many_bytes_a_baseline_must_be_clearly_ahead(lost, better):
     assert (found.better is not None) == better
 
 
+@pytest.mark.parametrize("lost", [1, 100])
+def test_pca_and_svd_do_not_send_users_to_each_other(lost):
+    """Each is as simple as the other: in a limit of bytes, a new fit is worth it where it is clearly ahead."""
+    worse, best, raw = behind(2000, 0.88, lost), right(2000, 0.88), right(2000, 0.9)
+    sent = {}
+    for label, other in (("reconstruction", "uncentred SVD"), ("similarity, dot_products", "PCA")):
+        for name, (ours, theirs) in {"behind": (worse, best), "ahead": (best, worse)}.items():
+            points = {OperatingPoint(8, "int8", 8, 0.0): ours, OperatingPoint(8, "int8", 8, 0.0, code=other): theirs}
+            found = recommend(table_of(points, raw, label=label), Limits(bytes_per_vector=8))
+            sent[label, name] = (found.better or found.as_good) is not None
+    clear = lost == 100
+    assert sent == {(label, name): clear and name == "behind" for label, name in sent}
+
+
 def test_nothing_keeps_more_of_neighbors_than_the_vectors_whose_they_are():
     found = recommend(table_of(own({4: 0.8, 8: 0.98}, n=60), right(60, 1.0)), Limits(keep=0.9)).chosen
     other = recommend(table_of(own({4: 0.8, 8: 0.98}, n=60), right(60, 0.97)), Limits(keep=0.9)).chosen

@@ -89,7 +89,8 @@ def check_verbose(verbose: object, owner: str) -> bool | Literal["auto"]:
 def check_fraction(value: object, name: str, owner: str, *, open_left: bool = False) -> float:
     """Return `value` as a float in [0, 1], or in (0, 1] with `open_left`."""
     if not is_real(value) or not 0 <= value <= 1 or (open_left and value == 0):
-        raise bad_parameter(name, owner, f"a number in {'(' if open_left else '['}0, 1]", value)
+        meant = f", as {value / 100:g} for {value:g} %" if is_real(value) and 1 < value <= 100 else ""
+        raise bad_parameter(name, owner, f"a number in {'(' if open_left else '['}0, 1]{meant}", value)
     return float(value)
 
 
@@ -237,9 +238,9 @@ def _wrong_weights(w: np.ndarray, n: int) -> str:
 
 def numba_may_compile() -> bool:
     """Tell whether numba is installed and not told to leave Python as it is: our kernels run compiled or not at all."""
-    numba = sys.modules.get("numba")
-    if numba is not None:
-        return not numba.config.DISABLE_JIT
+    config = getattr(sys.modules.get("numba"), "config", None)  # a module that another thread imports has none yet
+    if config is not None:
+        return not config.DISABLE_JIT
     switched_off = os.environ.get("NUMBA_DISABLE_JIT", "").strip() not in ("", "0")
     return importlib.util.find_spec("numba") is not None and not switched_off
 

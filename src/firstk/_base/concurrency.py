@@ -50,6 +50,49 @@ def _begin_worker() -> None:
     _THREAD.works = True
 
 
+class Alongside:
+    """A thread for jobs beside the other work, one after the other; `ordered_map` leaves a core to it while it is busy.
+
+    More threads than cores would take no less time, and the memory of one job each.
+
+    Examples
+    --------
+    >>> with Alongside() as thread:
+    ...     total = thread.submit(sum, [1, 2, 3])
+    >>> total.result()
+    6
+    """
+
+    _lock = threading.Lock()
+    _unfinished = 0  # jobs of all such threads
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1, initializer=_begin_worker)
+
+    def submit(self, work: Callable[..., Result], *arguments: Any) -> Future[Result]:
+        """Begin a job, after those that were given before it."""
+        self._count(1)
+        job = self._pool.submit(work, *arguments)
+        job.add_done_callback(lambda _: self._count(-1))
+        return job
+
+    @classmethod
+    def _count(cls, more: int) -> None:
+        with cls._lock:
+            cls._unfinished += more
+
+    @classmethod
+    def busy(cls) -> bool:
+        """Tell whether a job is not finished."""
+        return cls._unfinished > 0
+
+    def __enter__(self) -> Alongside:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown()
+
+
 def ordered_map(
     work: Callable[[Item], Result], items: Iterable[Item], workers: int, *, ahead: int | None = None
 ) -> Generator[Result, None, None]:
@@ -57,7 +100,7 @@ def ordered_map(
 
     The next items are read meanwhile. BLAS keeps to one thread in each worker: that is quicker than all its threads on
     one item after another, because what is no matrix product is spread over the cores too. A worker that calls this
-    itself does so one item after another: the cores are taken.
+    itself does so one item after another: the cores are taken. So is one of them while a job of `Alongside` runs.
 
     Parameters
     ----------
@@ -72,6 +115,7 @@ def ordered_map(
         yield from map(work, items)
         return
     ahead = workers if ahead is None else ahead
+    workers = max(1, workers - 1) if Alongside.busy() else workers
     waiting: deque[Future[Result]] = deque()
     with (
         threadpool_limits(1, "blas"),

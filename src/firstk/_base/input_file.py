@@ -29,6 +29,8 @@ _KINDS = (
 )
 # Names of a folder among which one like a missing file's is looked for.
 MOST_LISTED = 10_000
+# How like it must be, of 1: two letters swapped in a short name, and no other ending.
+LIKE = 0.8
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ def _alike(path: str | os.PathLike[str]) -> str:
         names = [entry.name for entry in itertools.islice(os.scandir(place.parent), MOST_LISTED)]
     except OSError:
         names = []
-    near = difflib.get_close_matches(place.name, names, n=1)
+    near = difflib.get_close_matches(place.name, names, n=1, cutoff=LIKE)
     return f"Did you mean '{place.parent / near[0]}'?" if near else "Check the name and the folder."
 
 

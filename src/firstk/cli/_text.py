@@ -175,7 +175,7 @@ def commands_for(
     if point.code in (RAW, "plain truncation"):
         by = "raw"
     elif point.code in FITTED_BASELINES:
-        by = "other"
+        by = FITTED_AS[point.code]
         # Baselines learn from no pairs; judgements evaluate them all the same.
         evaluated = _words(judged) if judged and judged.get("--relevance") else []
         limit = [] if most_bytes is None else ["--bytes-per-vector", str(most_bytes)]
@@ -194,15 +194,27 @@ def vector_options(place: VectorSource) -> dict[str, str | None]:
     return {"--vectors": place.vectors, "--nan": None if place.nan == "refuse" else place.nan}
 
 
-def recorded_options(place: VectorSource, *, folders: bool) -> dict[str, str]:
-    """Return the options for a record; files without their folders in that of a model, which others may read."""
+def recorded_options(place: VectorSource, *, shared: bool) -> dict[str, str]:
+    """Return the options for a record, the file of vectors among them.
+
+    In a `shared` record, as that of a model is, paths are as they were given if they are relative: commands on a page
+    then work where the fit did. Others lose their folders, which are those of one machine.
+    """
     from pathlib import PurePath
 
-    given = {**vector_options(place), **judged_options(place)}
-    files = () if folders else JUDGED_BY[:3]
-    return {name: PurePath(value).name if name in files else value for name, value in given.items() if value}
+    from firstk._base.remote import shown_place
+
+    given = {VECTORS: shown_place(place.source), **vector_options(place), **judged_options(place)}
+    files = (VECTORS, *JUDGED_BY[:3]) if shared else ()
+    return {
+        name: PurePath(value).name if name in files and PurePath(value).is_absolute() else value
+        for name, value in given.items()
+        if value
+    }
 
 
+# The argument that names the file of vectors.
+VECTORS = "VECTORS"
 # Options that name queries and judgements.
 JUDGED_BY = ("--queries", "--pairs", "--relevance", "--id", "--filter", "--query-weight")
 
@@ -225,6 +237,8 @@ FITTED_BASELINES = {
     "PCA": ("--objective", "reconstruction"),
     "uncentred SVD": ("--objective", "similarity", "--preserve", "dot_products"),
 }
+# Where: a name of its own each, as advice may follow advice.
+FITTED_AS = {"PCA": "pca", "uncentred SVD": "svd"}
 # Endings of formats that have no place for a scale; the last is the one to take instead.
 _WITHOUT_SCALE, _WITH_SCALE = (".npy", ".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".gz", ""), ".npz"
 

@@ -295,7 +295,7 @@ def _as_record(
         "objective": encoder.config.get("objective"),
         "metric": found.curve.metric,
         "judged": found.given.said,
-        "options": text.recorded_options(place, folders=True) if found.given.store == place.source else {},
+        "options": text.recorded_options(place, shared=False) if found.given.store == place.source else {},
         "smallest": text.smallest(found.curve),
         "curve": found.curve.to_dict(),
         "baselines": [curve.to_dict() for curve in found.baselines],

@@ -56,6 +56,10 @@ OnlyOption = Annotated[
         metavar="PARTS",
     ),
 ]
+BytesOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Bytes that a stored vector may take: the command to run next asks for them."),
+]
 PlotOption = Annotated[
     Path | None, typer.Option(help="Figure of alignment and spectrum: .svg, .png or .pdf.", metavar="FILE")
 ]
@@ -75,6 +79,7 @@ def diagnose(
     kind: KindOption = "auto",
     image: ImageOption = None,
     only: OnlyOption = None,
+    bytes_per_vector: BytesOption = None,
     plot: PlotOption = None,
     vectors: VectorsOption = None,
     nan: NanOption = "refuse",
@@ -104,7 +109,7 @@ def diagnose(
     gathered, trials, rows, total = _read(place, kind, silent)
     with step_progress(None, quiet=silent) as say:
         found = diagnose_gathered(gathered, trials, image_shape=shape, parts=parts, progress=say)
-    found = replace(found, command=_command(found, place, rows), rows_in_file=total)
+    found = replace(found, command=_command(found, place, rows, bytes_per_vector), rows_in_file=total)
     if plot is not None:
         from firstk.evaluation.report.figures import plot_spectrum, write_figure
 
@@ -161,7 +166,7 @@ def _gathered(place: VectorSource, kind: str, quiet: bool) -> tuple[Gathered, in
     return gathered, 0 if sample is None else table.rows
 
 
-def _command(found: Diagnosis, place: VectorSource, rows: VectorSource) -> str:
+def _command(found: Diagnosis, place: VectorSource, rows: VectorSource, most_bytes: int | None) -> str:
     """Return the ``firstk fit`` that fits what was chosen on all rows; empty where nothing was compared."""
     trial = None if found.ranking is None else found.ranking.chosen
     if trial is None:
@@ -174,7 +179,8 @@ def _command(found: Diagnosis, place: VectorSource, rows: VectorSource) -> str:
     if not trial.pairs and not where.relevance:
         where = replace(where, pairs=None, by_row=False)
     given |= judged_options(where)
-    given |= {"--nan": where.nan if where.nan != "refuse" else None, "-o": "model"}
+    given |= {"--nan": where.nan if where.nan != "refuse" else None}
+    given |= {"--bytes-per-vector": None if most_bytes is None else str(most_bytes), "-o": "model"}
     words = [word for option, value in given.items() if value is not None for word in (option, value)]
     return shlex.join(["firstk", "fit", str(where.source), *words, *(["--by-row"] if where.by_row else [])])
 

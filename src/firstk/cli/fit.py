@@ -265,8 +265,7 @@ def _run(
     bytes_per_vector: int | None,
 ) -> tuple[StreamedFit, HeldOutReport | None, int]:
     """Fit, evaluate and save, and count the rows that were dropped."""
-    from concurrent.futures import ThreadPoolExecutor
-
+    from firstk._base.concurrency import Alongside
     from firstk.encoder.storage.folder import check_target
     from firstk.estimator.fit_files import fit_stream
     from firstk.evaluation.fit_task import open_fit
@@ -296,10 +295,11 @@ def _run(
         return done, None, dropped
     provenance = task.provenance(done, place, image)
     evaluating = step_progress(lambda: steps_of(done), quiet=not shown, what="evaluating")
-    with evaluating as begin, ThreadPoolExecutor(1) as pool:
-        profile = pool.submit(done.profile)
+    with evaluating as begin, Alongside() as thread:
+        profile = thread.submit(done.profile)
         limits = None if bytes_per_vector is None else Limits(bytes_per_vector=bytes_per_vector)
-        found = replace(evaluate_fit(done, provenance, begin, limits), options=recorded_options(place, folders=False))
+        found = evaluate_fit(done, provenance, begin, limits, thread)
+    found = replace(found, options=recorded_options(place, shared=True))
     curve = found.comparisons[0].ours if found.comparisons else None
     encoder.save(
         out,

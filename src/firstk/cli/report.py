@@ -10,7 +10,7 @@ import typer
 
 from firstk._base.atomic_file import check_folder, check_new
 from firstk.cli._options import ForceOption, RowsOption
-from firstk.cli._text import JUDGED_BY, commands_for
+from firstk.cli._text import JUDGED_BY, VECTORS, commands_for
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -89,13 +89,13 @@ def write_report(
     from firstk.evaluation.report.advice import advice_of
     from firstk.evaluation.report.held_out_page import page_of
 
-    file = found.facts.get("file")
+    file = found.options.get(VECTORS, found.facts.get("file"))
     commands = None
     if file is not None:
         advice = advice_of(found, k, keep, bytes_per_vector)
         most = None if advice is None else advice.bytes_per_vector
         judged = {name: value for name, value in found.options.items() if name in JUDGED_BY}
-        own = {name: value for name, value in found.options.items() if name not in JUDGED_BY}
+        own = {name: value for name, value in found.options.items() if name not in (VECTORS, *JUDGED_BY)}
         commands = partial(commands_for, model=model, store=str(file), options=own, judged=judged, most_bytes=most)
     page = page_of(found, rows=rows, k=k, keep=keep, bytes_per_vector=bytes_per_vector, commands=commands)
     return write_page(out, page)

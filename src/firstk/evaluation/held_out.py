@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from firstk import __version__, metrics
+from firstk._base.concurrency import Alongside
 from firstk._base.remote import place_of
 from firstk.contracts import Objective
 from firstk.data.precision import PRECISIONS
@@ -131,7 +132,11 @@ def _unusual_settings(objective: Objective) -> str:
 
 
 def evaluate_fit(
-    fit: StreamedFit, source: Provenance, progress: Progress = lambda what: None, limits: Limits | None = None
+    fit: StreamedFit,
+    source: Provenance,
+    progress: Progress = lambda what: None,
+    limits: Limits | None = None,
+    thread: Alongside | None = None,
 ) -> HeldOutReport:
     """Evaluate a fit on its held-out part.
 
@@ -144,6 +149,8 @@ def evaluate_fit(
         Told what has been evaluated.
     limits : Limits, optional
         What is recommended by; 99 % of the score of the raw vectors if not given.
+    thread : Alongside, optional
+        Where what the table needs is made while curves are swept.
 
     Returns
     -------
@@ -158,7 +165,7 @@ def evaluate_fit(
         )
     notes: list[str] = []
     baselines, people = _baselines_of(fit), population_of(data)
-    with ThreadPoolExecutor(1) as beside:
+    with Alongside() if thread is None else nullcontext(thread) as beside:
         # The cells of bits, which the table needs, are fitted while curves are swept.
         sizes = beside.submit(default_bytes, encoder, None if limits is None else limits.bytes_per_vector)
         comparisons = tuple(_comparisons(encoder, people.data, baselines, notes, progress))

@@ -35,8 +35,8 @@ ROUNDING = 1e-6
 KEEP = 0.99
 # A simpler code that is behind by no more than this share, and not clearly, is as good: the level of `diagnose`.
 AS_GOOD = 0.005
-# Objectives that are a baseline themselves, and which.
-SOLVED = {"reconstruction": "PCA", "dot_products": "uncentred SVD"}
+# Objectives that are a baseline themselves, by the names that tables have (`objective_name`), and which.
+SOLVED = {"reconstruction": "PCA", "similarity, dot_products": "uncentred SVD"}
 # A baseline that is evaluated to be seen, and no advice: columns drawn at random.
 CHANCE_CODE = "random dimensions"
 # The largest share: a loss of 0 is none of any other loss.
@@ -256,7 +256,7 @@ def recommend(table: PrecisionTable, limits: Limits | None = None) -> Recommenda
             chance=table.chance,
         )
     found, name, whole = evidence(table, limits.relative_to)
-    rule = _Rule(found, limits, _over_all(table, limits.relative_to))
+    rule = _Rule(found, limits, _over_all(table, limits.relative_to), _as_simple(table.label))
     own = _allowed(table, limits, own=True)
     others = _allowed(table, limits, own=False) if limits.k is None else np.zeros(len(own), dtype=bool)
     chosen = rule.choose(own)
@@ -338,10 +338,15 @@ def simpler_codes(objective: str) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> simpler_codes("fisher"), simpler_codes("reconstruction")
+    >>> simpler_codes("fisher"), simpler_codes("similarity, dot_products")
     (('plain truncation', 'PCA', 'uncentred SVD'), ('plain truncation',))
     """
     return ("plain truncation",) if objective in SOLVED else ("plain truncation", *SOLVED.values())
+
+
+def _as_simple(objective: str) -> tuple[str, ...]:
+    """Return the baselines that are as simple as the code of an objective: PCA and uncentred SVD are to each other."""
+    return tuple(code for name, code in SOLVED.items() if objective in SOLVED and name != objective)
 
 
 def within_limits(table: PrecisionTable, limits: Limits) -> list[OperatingPoint]:
@@ -379,6 +384,8 @@ class _Rule:
     limits: Limits
     # Shares over all queries, where `found` is of searches for new documents; of points in the same order.
     over_all: np.ndarray | None = None
+    # Codes that are no simpler than the encoder's own: worth a new fit only where they are clearly ahead.
+    as_simple: tuple[str, ...] = ()
 
     @cached_property
     def _order(self) -> np.ndarray:
@@ -473,8 +480,9 @@ class _Rule:
             if points[other].bytes != points[chosen].bytes:
                 return points[other].bytes < points[chosen].bytes
             # Both keep the share in as many bytes: another code is worth its trouble if it is clearly ahead.
-            ahead = self.found.shares[other] - self.found.shares[chosen]
-            return bool(ahead > DEVIATIONS * self._apart(other, chosen) + ROUNDING)
+            return self._clearly_above(other, chosen)
+        if points[other].code in self.as_simple and not self._clearly_above(other, chosen):
+            return False
         return self.described(other, own | others).kept > self.described(chosen, own).kept + ROUNDING
 
     def _behind_over_all(self, other: int, chosen: int) -> bool:
@@ -487,9 +495,12 @@ class _Rule:
         places = np.flatnonzero(own & (size <= size[other]))
         if not len(places):
             return True
-        rival = self._highest(places)
-        ahead = self.found.shares[other] - self.found.shares[rival]
-        return bool(ahead > DEVIATIONS * self._apart(other, rival) + ROUNDING)
+        return self._clearly_above(other, self._highest(places))
+
+    def _clearly_above(self, one: int, other: int) -> bool:
+        """Tell whether a point keeps more than another, beyond the noise of the difference."""
+        ahead = self.found.shares[one] - self.found.shares[other]
+        return bool(ahead > DEVIATIONS * self._apart(one, other) + ROUNDING)
 
     def as_good(self, simpler: np.ndarray, chosen: int) -> int | None:
         """Return the best simpler code that takes no more bytes than the one chosen, and is as good.

@@ -51,12 +51,17 @@ class RowNames:
                 raise InvalidInputError("Rows are named by ids (--id) or by numbers (--by-row), not by both.")
             return [_numbers(*side, source) for side in zip(columns, tables, SIDES, strict=True)]
         named = self.columns()
-        if named is not None:
-            return [
-                _ids(column, table, name, what, source)
-                for column, table, name, what in zip(columns, tables, named, SIDES, strict=True)
-            ]
-        return _settled(columns, tables, source)
+        if named is None:
+            return _settled(columns, tables, source)
+        sides = zip(columns, tables, named, SIDES, strict=True)
+        try:
+            return [_ids(column, table, name, what, source) for column, table, name, what in sides]
+        except InvalidInputError as error:
+            if named[0] != named[1] or tables[0] is tables[1]:
+                raise
+            raise InvalidInputError(
+                f"{error} Where ids are in columns of two names: --id QUERYCOLUMN,DOCUMENTCOLUMN."
+            ) from None
 
 
 def _settled(columns: Sequence[np.ndarray], tables: Sequence[VectorTable], source: object) -> list[np.ndarray]:

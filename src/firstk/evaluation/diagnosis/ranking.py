@@ -254,9 +254,11 @@ class Ranking:
             )
         own = next(curve for curve in self.everything if curve.label == self.choice)
         best = max(self.everything, key=_mean)
+        trial = next(trial for trial in self.trials if trial.name == best.label)
+        how = "" if trial.solver == "auto" else f" (--solver {trial.solver})"
         memory = (
-            f"; {best.label} reaches {_mean(best):.3f} there, by what it remembers of known documents: fit that one if "
-            "few documents will be added"
+            f"; {best.label} reaches {_mean(best):.3f} there, by what it remembers of known documents: fit that "
+            f"one{how} if few documents will be added"
         )
         return (
             "The question is: which objective finds documents that are new, as those that are added to a store? "

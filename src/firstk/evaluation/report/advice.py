@@ -153,12 +153,14 @@ def figures_of(
     count = f", {advice.n_new:,} {advice.unit}" if advice.on_new and advice.n_new is not None else ""
     score = f"{name} of {score_text(advice.reference_score)}"
     found.append((advised.share, f"{whose} {score}, kept{advice.where}{count}"))
-    rival = None if table is None else _rival(table, point, higher_is_better)
+    limit = advice.bytes_per_vector
+    rival = None if table is None else _rival(table, point, limit or point.bytes, higher_is_better)
     if rival is not None:
         share = rival.score / advice.reference_score if higher_is_better else advice.reference_score / rival.score
         who = "the best baseline" if not point.code else "this model"
         rest = _over_all(advice, table, rival)
-        found.append((share_text(share), f"by {who} in as few bytes: {rival}, {rival.bytes:,} bytes{rest}"))
+        within = "as few bytes" if limit is None else f"at most {limit:,} bytes"
+        found.append((share_text(share), f"by {who} in {within}: {rival}, {rival.bytes:,} bytes{rest}"))
     if before is not None and before > point.bytes:
         saved, whole = rows * (before - point.bytes), rows * before
         found.append((bytes_text(saved), f"saved on {rows:,} vectors: {share_text(saved / whole)} of their bytes"))
@@ -177,13 +179,13 @@ def _over_all(advice: Recommendation, table: PrecisionTable | None, rival: Opera
     return f" (over all queries {theirs:.0f} %, and {ours:.0f} % by what is recommended)"
 
 
-def _rival(table: PrecisionTable, point: OperatingPoint, higher_is_better: bool) -> OperatingPoint | None:
-    """Return the best in no more bytes of the other side: baselines, or the encoder where a baseline is advised."""
+def _rival(table: PrecisionTable, point: OperatingPoint, most: int, higher_is_better: bool) -> OperatingPoint | None:
+    """Return the best in at most so many bytes of the other side: baselines, or the encoder where one is advised."""
     sign = 1 if higher_is_better else -1
     there = [
         one
         for one in table.points
-        if bool(one.code) is not bool(point.code) and one.bytes <= point.bytes and one.queries == point.queries
+        if bool(one.code) is not bool(point.code) and one.bytes <= most and one.queries == point.queries
     ]
     found = max(there, key=lambda one: sign * one.score, default=None)
     return found if found is not None and found.score > 0 else None
