@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from firstk import __version__
+from firstk._base.allocator import share_freed_memory
 from firstk._base.input_file import check_there, is_there
 from firstk._base.remote import check_local
 from firstk.cli._progress import give_bars_room
@@ -112,6 +113,7 @@ class _Command(_PlainFlags, TyperCommand):
                     check_local(value)
                 if value is not None and name in _THERE:
                     _THERE[name](value)
+            share_freed_memory()
             return super().invoke(ctx)
         except FirstkError as error:
             error.exit_code = _FAILURES.get(self.name or "", FAILED)
