@@ -58,7 +58,6 @@ def transform(
         int | None,
         typer.Option(
             "--bytes-per-vector",
-            min=1,
             help="Store embedded bits of so many bytes, of which every prefix is a code; without -k and --precision.",
             metavar="BYTES",
         ),

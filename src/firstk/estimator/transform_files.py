@@ -7,7 +7,7 @@ under the name that was asked for is always whole.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk._base.concurrency import prefetch
+from firstk._base.concurrency import cores, ordered_map
 from firstk._base.remote import is_remote, place_of
 from firstk.data.files.choosing import missing_column
 from firstk.data.files.contract import Batch, Format, Layout, code_layout, must_be_restored
@@ -196,6 +196,17 @@ def transform_files(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class _Encoded:
+    """A batch whose vectors have become codes; None where all of its rows were dropped."""
+
+    rows: int
+    dropped: int
+    columns: Mapping[str, np.ndarray]
+    codes: np.ndarray | None
+    clipped: int
+
+
 @dataclass
 class _Work:
     """What is to be done with every table, and what has been done."""
@@ -228,7 +239,7 @@ class _Work:
     def write(self, table: VectorTable, target: Path) -> int:
         """Encode one table into one file; return the number of rows, without which there is no file."""
         size = max(1, _BATCH_NUMBERS // table.width)
-        with closing(prefetch(table.batches(size, self.columns))) as batches:
+        with closing(ordered_map(self._encoded, table.batches(size, self.columns), cores())) as batches:
             first = next(batches, None)
             if first is None:
                 return 0
@@ -247,14 +258,17 @@ class _Work:
         self.rows, self.files = self.rows + rows, self.files + 1
         return rows
 
-    def _one(self, batch: Batch, write: Callable[..., None]) -> int:
-        if len(batch):
-            codes, clipped = self.encoding(batch)
-            self.clipped += clipped
-            write(codes, batch.columns)
+    def _encoded(self, batch: Batch) -> _Encoded:
+        codes, clipped = self.encoding(batch) if len(batch) else (None, 0)
+        return _Encoded(len(batch), batch.dropped, batch.columns, codes, clipped)
+
+    def _one(self, batch: _Encoded, write: Callable[..., None]) -> int:
+        if batch.codes is not None:
+            self.clipped += batch.clipped
+            write(batch.codes, batch.columns)
         self.dropped += batch.dropped
-        self.progress(len(batch) + batch.dropped)
-        return len(batch)
+        self.progress(batch.rows + batch.dropped)
+        return batch.rows
 
     def _layout(self, name: str, columns: tuple[str, ...], form: Format) -> Layout:
         encoding = self.encoding
