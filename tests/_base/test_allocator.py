@@ -1,5 +1,6 @@
 """Arenas of the C library."""
 
+import os
 import platform
 import subprocess
 import sys
@@ -25,7 +26,9 @@ print(sum(start % (64 << 20) == 0 for start in starts))
 
 
 def arenas(how: str) -> int:
-    done = subprocess.run([sys.executable, "-c", SCRIPT, how], capture_output=True, text=True, check=True)
+    settings = ("MALLOC_ARENA_MAX", "GLIBC_TUNABLES")
+    env = {name: value for name, value in os.environ.items() if name not in settings}
+    done = subprocess.run([sys.executable, "-c", SCRIPT, how], capture_output=True, text=True, check=True, env=env)
     return int(done.stdout)
 
 

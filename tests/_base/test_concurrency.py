@@ -2,7 +2,9 @@
 
 import threading
 
-from firstk._base.concurrency import Alongside, in_worker, ordered_map
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from firstk._base.concurrency import Alongside, in_worker, one_blas_thread, ordered_map
 
 
 def test_a_long_item_does_not_stop_the_others():
@@ -46,8 +48,15 @@ def test_a_map_leaves_a_core_to_the_job_beside_it():
     done = threading.Event()
     with Alongside() as thread:
         job = thread.submit(done.wait, 20)
-        found = list(ordered_map(lambda _: threading.get_ident(), range(20), 2))
-        assert len(set(found)) == 1  # one of two workers
+        both = threading.Barrier(2)
+
+        def meets_another(_):
+            try:
+                return both.wait(0.2) >= 0
+            except threading.BrokenBarrierError:
+                return False
+
+        assert not any(ordered_map(meets_another, range(4), 2))
         assert not job.done()
         done.set()
     assert job.result()
@@ -56,6 +65,39 @@ def test_a_map_leaves_a_core_to_the_job_beside_it():
     assert len(list(ordered_map(lambda _: both.wait(), range(2), 2))) == 2
 
 
-def test_a_job_beside_has_one_core():
+def test_a_job_beside_starts_no_other_workers():
     with Alongside() as thread:
         assert thread.submit(in_worker).result()
+
+
+def test_jobs_that_wait_are_given_up_with_an_error():
+    began, go_on = threading.Event(), threading.Event()
+
+    def first():
+        began.set()
+        return go_on.wait(20)
+
+    thread = Alongside()
+    jobs = [thread.submit(first), thread.submit(print)]
+    began.wait(20)
+    threading.Timer(0.05, go_on.set).start()
+    thread.__exit__(KeyError, KeyError(), None)
+    assert jobs[0].result()
+    assert jobs[1].cancelled()
+    assert not Alongside.busy()
+
+
+def blas_threads() -> set[int]:
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_limits_of_blas_that_overlap_end_with_the_last():
+    with threadpool_limits(2, "blas"):
+        before = blas_threads()
+        one, other = one_blas_thread(), one_blas_thread()
+        one.__enter__()
+        other.__enter__()
+        one.__exit__(None, None, None)
+        assert blas_threads() == {1}
+        other.__exit__(None, None, None)
+        assert blas_threads() == before == {2}

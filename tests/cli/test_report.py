@@ -185,6 +185,14 @@ def test_other_documents_are_refused_with_the_way_out(home, tmp_path, text, sent
     assert not (tmp_path / "a.html").exists()
 
 
+@pytest.mark.parametrize("options", ["text", ["--queries"], {"--queries": 1}])
+def test_options_that_are_none_are_refused(home, evaluated, tmp_path, options):
+    values = json.loads(evaluated[0].read_text()) | {"options": options}
+    (tmp_path / "bad.json").write_text(json.dumps(values))
+    said = run("report", home / "model", "--curve", tmp_path / "bad.json", "-o", tmp_path / "a.html", code=1)
+    assert "are no texts by name. Write it again with" in said
+
+
 def test_a_document_of_another_model_is_refused(home, evaluated, tmp_path):
     said = run("report", home / "short", "--curve", evaluated[0], "-o", tmp_path / "a.html", code=1)
     assert "evaluates a code of 12 coordinates, and this model has 4" in said

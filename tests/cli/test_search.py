@@ -147,6 +147,14 @@ def test_a_page_for_so_many_bytes(store):
     assert f"{advice.advised.point.bytes} bytes a vector instead of 40" in text
 
 
+def test_ids_of_two_names_are_asked_for_where_one_file_has_the_name_alone(store, tmp_path):
+    write_vectors(tmp_path / "q.npz", QUERIES, {"qid": QUERY_IDS})
+    search = (SEARCH[0], "--queries", tmp_path / "q.npz", "--relevance", "ids.tsv")
+    said = firstk(store, "curve", "by ids", *search, "--id", "_id", code=1).stderr
+    assert "q.npz' has none. If the two files call their ids differently: --id QUERYCOLUMN,DOCUMENTCOLUMN" in said
+    firstk(store, "curve", "by ids", *search, "--id", "qid,_id", "--no-baselines")
+
+
 def test_a_document_that_is_judged_twice_is_named_with_its_file(store):
     lines = (store / "ids.tsv").read_text()
     (store / "twice.tsv").write_text(lines + lines.splitlines()[1] + "\n")

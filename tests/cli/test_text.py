@@ -1,7 +1,10 @@
 """Commands that the command line prints for what it recommends."""
 
-from firstk.cli._text import commands_for
+import pytest
+
+from firstk.cli._text import commands_for, recorded_options, words_of
 from firstk.encoder.recommendation import OperatingPoint
+from firstk.evaluation.inputs import VectorSource
 
 
 def test_a_baseline_is_fitted_for_as_many_bytes_as_were_asked_for():
@@ -12,3 +15,33 @@ def test_a_baseline_is_fitted_for_as_many_bytes_as_were_asked_for():
     assert transform == "firstk transform pca rows.npy -k 40 --precision int8 -o short.npz"
     without, _ = commands_for(point, "model", "rows.npy", {})
     assert "--bytes-per-vector" not in without
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_what_is_recorded_has_no_credentials(shared):
+    secret = "https://me:secret@host/{}?X-Amz-Signature=secret"
+    place = VectorSource(secret.format("v.npy"), queries=secret.format("q.npy"), relevance=secret.format("r.tsv"))
+    found = recorded_options(place, shared=shared)
+    assert set(found) == {"VECTORS", "--queries", "--relevance"}
+    assert "secret" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ("../data/docs.npz", "../data/docs.npz"),
+        ("parts/*.npy", "parts/*.npy"),
+        ("/home/me/docs.npz", "docs.npz"),
+        ("/home/me/*.npy", None),
+        ("s3://bucket/private/docs.parquet", "docs.parquet"),
+        ("/", None),
+    ],
+)
+def test_a_model_keeps_relative_paths_alone(given, named):
+    assert recorded_options(VectorSource(given), shared=True).get("VECTORS") == named
+
+
+def test_row_numbers_are_recorded_as_a_flag():
+    place = VectorSource("docs.npz", queries="q.npz", relevance="/home/me/qrels.tsv:query,doc", by_row=True)
+    words = words_of(recorded_options(place, shared=True))
+    assert words[-4:] == ["q.npz", "--relevance", "qrels.tsv:query,doc", "--by-row"]

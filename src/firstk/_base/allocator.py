@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import suppress
 
-# Of mallopt (malloc.h of glibc), and how many arenas two threads of work need to stay out of each other's way.
+# Of mallopt (malloc.h of glibc), and how many arenas keep threads that allocate little out of each other's way.
 M_ARENA_MAX, ARENAS = -8, 2
 
 
@@ -13,10 +14,10 @@ def share_freed_memory() -> bool:
     """Let threads of this process use what others have freed, and tell whether the C library was told so.
 
     glibc gives each new thread an arena of its own, up to eight for each core, and what is freed in one stays there: a
-    fit that works in some pools of threads, one after the other, then takes a third more memory. For programs; a
-    library leaves this to its caller.
+    fit that works in some pools of threads, one after the other, then takes a third more memory. A number that the user
+    has set (MALLOC_ARENA_MAX) stays. For programs; a library leaves this to its caller.
     """
-    if not sys.platform.startswith("linux"):
+    if not sys.platform.startswith("linux") or "MALLOC_ARENA_MAX" in os.environ:
         return False
     import ctypes  # takes a hundredth of a second, which help need not wait for
 

@@ -89,7 +89,7 @@ def check_verbose(verbose: object, owner: str) -> bool | Literal["auto"]:
 def check_fraction(value: object, name: str, owner: str, *, open_left: bool = False) -> float:
     """Return `value` as a float in [0, 1], or in (0, 1] with `open_left`."""
     if not is_real(value) or not 0 <= value <= 1 or (open_left and value == 0):
-        meant = f", as {value / 100:g} for {value:g} %" if is_real(value) and 1 < value <= 100 else ""
+        meant = f" ({value / 100:g} means {value:g} %)" if is_real(value) and 10 <= value <= 100 else ""
         raise bad_parameter(name, owner, f"a number in {'(' if open_left else '['}0, 1]{meant}", value)
     return float(value)
 

@@ -50,10 +50,40 @@ def _begin_worker() -> None:
     _THREAD.works = True
 
 
-class Alongside:
-    """A thread for jobs beside the other work, one after the other; `ordered_map` leaves a core to it while it is busy.
+class _BlasLimit:
+    """How many ask for one thread in BLAS, and what gives it back its own number."""
 
-    More threads than cores would take no less time, and the memory of one job each.
+    lock = threading.Lock()
+    asked = 0
+    limits: threadpool_limits | None = None
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Keep BLAS to one thread, for the whole process; the last of those who ask for it gives back what the first found.
+
+    `threadpool_limits` gives back what it found itself, which is one thread where another limit was there before and
+    ends later.
+    """
+    with _BlasLimit.lock:
+        if _BlasLimit.asked == 0:
+            _BlasLimit.limits = threadpool_limits(1, "blas")
+        _BlasLimit.asked += 1
+    try:
+        yield
+    finally:
+        with _BlasLimit.lock:
+            _BlasLimit.asked -= 1
+            if _BlasLimit.asked == 0 and _BlasLimit.limits is not None:
+                _BlasLimit.limits.restore_original_limits()
+                _BlasLimit.limits = None
+
+
+class Alongside:
+    """A thread for jobs beside the other work, one after the other.
+
+    A call of `ordered_map` that begins while it is busy leaves one core to it: more threads than cores would take no
+    less time, and more memory.
 
     Examples
     --------
@@ -71,8 +101,8 @@ class Alongside:
 
     def submit(self, work: Callable[..., Result], *arguments: Any) -> Future[Result]:
         """Begin a job, after those that were given before it."""
-        self._count(1)
         job = self._pool.submit(work, *arguments)
+        self._count(1)
         job.add_done_callback(lambda _: self._count(-1))
         return job
 
@@ -89,8 +119,8 @@ class Alongside:
     def __enter__(self) -> Alongside:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._pool.shutdown()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=kind is not None)
 
 
 def ordered_map(
@@ -100,7 +130,7 @@ def ordered_map(
 
     The next items are read meanwhile. BLAS keeps to one thread in each worker: that is quicker than all its threads on
     one item after another, because what is no matrix product is spread over the cores too. A worker that calls this
-    itself does so one item after another: the cores are taken. So is one of them while a job of `Alongside` runs.
+    itself does so one item after another: the cores are taken. One of them is, if a job of `Alongside` is running.
 
     Parameters
     ----------
@@ -118,7 +148,7 @@ def ordered_map(
     workers = max(1, workers - 1) if Alongside.busy() else workers
     waiting: deque[Future[Result]] = deque()
     with (
-        threadpool_limits(1, "blas"),
+        one_blas_thread(),
         ThreadPoolExecutor(workers, initializer=_begin_worker) as pool,
         closing(prefetch(iter(items))) as coming,
     ):

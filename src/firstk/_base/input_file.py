@@ -10,6 +10,7 @@ import difflib
 import glob
 import itertools
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +30,7 @@ _KINDS = (
 )
 # Names of a folder among which one like a missing file's is looked for.
 MOST_LISTED = 10_000
-# How like it must be, of 1: two letters swapped in a short name, and no other ending.
+# How like it must be, of 1: two letters swapped in a short name, or another ending.
 LIKE = 0.8
 
 
@@ -126,9 +127,12 @@ def _alike(path: str | os.PathLike[str]) -> str:
     if place is None or not place.parent.is_dir():
         return "Check the name and the folder."
     try:
-        names = [entry.name for entry in itertools.islice(os.scandir(place.parent), MOST_LISTED)]
+        with os.scandir(place.parent) as entries:
+            names = [entry.name for entry in itertools.islice(entries, MOST_LISTED)]
     except OSError:
         names = []
+    # Another shard is no misspelled one, and a link that leads nowhere has the name itself.
+    names = [name for name in names if re.sub(r"\d", "0", name) != re.sub(r"\d", "0", place.name)]
     near = difflib.get_close_matches(place.name, names, n=1, cutoff=LIKE)
     return f"Did you mean '{place.parent / near[0]}'?" if near else "Check the name and the folder."
 

@@ -170,14 +170,14 @@ def commands_for(
         # L2norm, because cosines are what was evaluated.
         yield f'In Python: faiss.index_factory({point.k}, "L2norm,PQ{point.bytes}", faiss.METRIC_INNER_PRODUCT)'
         return
-    source = [str(store), *_words(options)]
+    source = [str(store), *words_of(options)]
     by = str(model)
     if point.code in (RAW, "plain truncation"):
         by = "raw"
     elif point.code in FITTED_BASELINES:
         by = FITTED_AS[point.code]
         # Baselines learn from no pairs; judgements evaluate them all the same.
-        evaluated = _words(judged) if judged and judged.get("--relevance") else []
+        evaluated = words_of(judged) if judged and judged.get("--relevance") else []
         limit = [] if most_bytes is None else ["--bytes-per-vector", str(most_bytes)]
         yield shlex.join(["firstk", "fit", *source, *FITTED_BASELINES[point.code], *evaluated, *limit, "-o", by])
     elif point.code:
@@ -198,38 +198,51 @@ def recorded_options(place: VectorSource, *, shared: bool) -> dict[str, str]:
     """Return the options for a record, the file of vectors among them.
 
     In a `shared` record, as that of a model is, paths are as they were given if they are relative: commands on a page
-    then work where the fit did. Others lose their folders, which are those of one machine.
+    then work where the fit did. Absolute ones and addresses lose their folders, which are those of one machine.
     """
+    given = {VECTORS: str(place.source), **vector_options(place), **judged_options(place)}
+    named = {name: _recorded_file(value, shared) if name in FILES and value else value for name, value in given.items()}
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _recorded_file(spec: str, shared: bool) -> str | None:
+    """Return FILE or FILE:COLUMNS as a record names it, without credentials; None for what has no name of its own."""
     from pathlib import PurePath
 
-    from firstk._base.remote import shown_place
+    from firstk._base.remote import is_remote, shown_place
 
-    given = {VECTORS: shown_place(place.source), **vector_options(place), **judged_options(place)}
-    files = (VECTORS, *JUDGED_BY[:3]) if shared else ()
-    return {
-        name: PurePath(value).name if name in files and PurePath(value).is_absolute() else value
-        for name, value in given.items()
-        if value
-    }
+    if not shared or not (is_remote(spec) or PurePath(spec).is_absolute()):
+        return shown_place(spec)
+    if any(sign in spec for sign in "*["):  # without its folder, a pattern would match other files
+        return None
+    return PurePath(spec.partition("?")[0]).name or None
 
 
 # The argument that names the file of vectors.
 VECTORS = "VECTORS"
-# Options that name queries and judgements.
-JUDGED_BY = ("--queries", "--pairs", "--relevance", "--id", "--filter", "--query-weight")
+# Options that name queries and judgements; what of all this is files.
+JUDGED_BY = ("--queries", "--pairs", "--relevance", "--id", "--filter", "--query-weight", "--by-row")
+FILES = (VECTORS, "--queries", "--pairs", "--relevance")
 
 
 def judged_options(place: VectorSource) -> dict[str, str | None]:
-    """Return the options that name queries and judgements; none where there are none."""
+    """Return the options that name queries and judgements; none where there are none. A flag has the value ""."""
     if not place.judged:
         return {}
     queries = None if place.queries is None else str(place.queries)
-    given = (queries, place.pairs, place.relevance, place.ids, place.filter, place.query_weight)
+    by_row = "" if place.by_row else None
+    given = (queries, place.pairs, place.relevance, place.ids, place.filter, place.query_weight, by_row)
     return dict(zip(JUDGED_BY, given, strict=True))
 
 
-def _words(options: Mapping[str, str | None]) -> list[str]:
-    return [word for name, value in options.items() if value for word in (name, str(value))]
+def words_of(options: Mapping[str, str | None]) -> list[str]:
+    """Return options as the words of a command, without those that are None; a flag is its name alone."""
+    return [
+        word
+        for name, value in options.items()
+        if value is not None
+        for word in ((name, str(value)) if value else (name,))
+    ]
 
 
 # Options that fit a baseline.
@@ -237,7 +250,7 @@ FITTED_BASELINES = {
     "PCA": ("--objective", "reconstruction"),
     "uncentred SVD": ("--objective", "similarity", "--preserve", "dot_products"),
 }
-# Where: a name of its own each, as advice may follow advice.
+# The folder that each is fitted into.
 FITTED_AS = {"PCA": "pca", "uncentred SVD": "svd"}
 # Endings of formats that have no place for a scale; the last is the one to take instead.
 _WITHOUT_SCALE, _WITH_SCALE = (".npy", ".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".gz", ""), ".npz"

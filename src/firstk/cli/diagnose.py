@@ -26,7 +26,7 @@ from firstk.cli._options import (
     VectorsOption,
 )
 from firstk.cli._progress import row_progress, step_progress
-from firstk.cli._text import judged_options
+from firstk.cli._text import judged_options, words_of
 from firstk.cli.fit import spelled
 from firstk.exceptions import InvalidInputError
 
@@ -181,8 +181,7 @@ def _command(found: Diagnosis, place: VectorSource, rows: VectorSource, most_byt
     given |= judged_options(where)
     given |= {"--nan": where.nan if where.nan != "refuse" else None}
     given |= {"--bytes-per-vector": None if most_bytes is None else str(most_bytes), "-o": "model"}
-    words = [word for option, value in given.items() if value is not None for word in (option, value)]
-    return shlex.join(["firstk", "fit", str(where.source), *words, *(["--by-row"] if where.by_row else [])])
+    return shlex.join(["firstk", "fit", str(where.source), *words_of(given)])
 
 
 def _asked(trial: Trial) -> dict[str, str | None]:

@@ -6,6 +6,7 @@ Its code is not saved: the module is passed again when the encoder is loaded.
 from __future__ import annotations
 
 import copy
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ import torch
 from torch import nn
 
 from firstk.exceptions import CorruptModelError
+
+# A module has one mode for all threads, and torch brings threads of its own: one call at a time.
+_CALLS = threading.RLock()
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +32,13 @@ class TorchNetwork:
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Return codes at full width."""
         first = next(self.module.parameters(), torch.zeros(()))
-        was, _ = self.module.training, self.module.eval()
-        try:
-            with torch.no_grad():
-                z: torch.Tensor = self.module(torch.as_tensor(X, dtype=first.dtype, device=first.device))
-        finally:
-            self.module.train(was)
+        with _CALLS:
+            was, _ = self.module.training, self.module.eval()
+            try:
+                with torch.no_grad():
+                    z: torch.Tensor = self.module(torch.as_tensor(X, dtype=first.dtype, device=first.device))
+            finally:
+                self.module.train(was)
         codes: np.ndarray = z.cpu().numpy()
         return codes.astype(X.dtype)
 

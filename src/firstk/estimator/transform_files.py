@@ -30,8 +30,8 @@ from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.estimator.encoding import Encoding, Wish, codes_of, encoding_of
 from firstk.exceptions import InvalidInputError
 
-# Numbers of a batch. A few batches are in the air (read, encoded, written), so this bounds memory.
-_BATCH_NUMBERS = 4_000_000
+# Numbers of a batch. Batches that are read, encoded or written are some more than cores, so this bounds memory.
+_BATCH_NUMBERS = 1_000_000
 # Rows from which a precision takes its scale, and files that they come from.
 _SAMPLE_ROWS, _SAMPLED_FILES = 65_536, 16
 
@@ -198,7 +198,7 @@ def transform_files(
 
 @dataclass(frozen=True, eq=False)
 class _Encoded:
-    """A batch whose vectors have become codes; None where all of its rows were dropped."""
+    """A batch whose vectors have become codes; `codes` is None where all of its rows were dropped."""
 
     rows: int
     dropped: int

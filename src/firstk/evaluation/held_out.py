@@ -150,7 +150,7 @@ def evaluate_fit(
     limits : Limits, optional
         What is recommended by; 99 % of the score of the raw vectors if not given.
     thread : Alongside, optional
-        Where what the table needs is made while curves are swept.
+        Where the cells of bits are fitted while curves are swept; one of its own if not given.
 
     Returns
     -------

@@ -260,6 +260,7 @@ def recommend(table: PrecisionTable, limits: Limits | None = None) -> Recommenda
     own = _allowed(table, limits, own=True)
     others = _allowed(table, limits, own=False) if limits.k is None else np.zeros(len(own), dtype=bool)
     chosen = rule.choose(own)
+    others &= ~rule.unproven(chosen)
     better = rule.choose(own | others) if others.any() else None
     if better is not None and not rule.is_better(better, chosen, own, others):
         better = None
@@ -481,9 +482,19 @@ class _Rule:
                 return points[other].bytes < points[chosen].bytes
             # Both keep the share in as many bytes: another code is worth its trouble if it is clearly ahead.
             return self._clearly_above(other, chosen)
-        if points[other].code in self.as_simple and not self._clearly_above(other, chosen):
-            return False
         return self.described(other, own | others).kept > self.described(chosen, own).kept + ROUNDING
+
+    def unproven(self, chosen: int | None) -> np.ndarray:
+        """Return which points are of codes as simple as the encoder's own, and not clearly above the one chosen.
+
+        These are no advice within a limit of bytes. Where a share is to be kept, fewer bytes are what counts.
+        """
+        found = np.zeros(len(self.found.points), dtype=bool)
+        if chosen is None or self.limits.keep is not None:
+            return found
+        for i, point in enumerate(self.found.points):
+            found[i] = point.code in self.as_simple and not self._clearly_above(i, chosen)
+        return found
 
     def _behind_over_all(self, other: int, chosen: int) -> bool:
         """Tell whether a point keeps less than the chosen one over all queries, where that is not what was asked."""

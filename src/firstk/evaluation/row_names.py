@@ -53,15 +53,11 @@ class RowNames:
         named = self.columns()
         if named is None:
             return _settled(columns, tables, source)
-        sides = zip(columns, tables, named, SIDES, strict=True)
-        try:
-            return [_ids(column, table, name, what, source) for column, table, name, what in sides]
-        except InvalidInputError as error:
-            if named[0] != named[1] or tables[0] is tables[1]:
-                raise
-            raise InvalidInputError(
-                f"{error} Where ids are in columns of two names: --id QUERYCOLUMN,DOCUMENTCOLUMN."
-            ) from None
+        _check_one_name(named, tables)
+        return [
+            _ids(column, table, name, what, source)
+            for column, table, name, what in zip(columns, tables, named, SIDES, strict=True)
+        ]
 
 
 def _settled(columns: Sequence[np.ndarray], tables: Sequence[VectorTable], source: object) -> list[np.ndarray]:
@@ -95,6 +91,17 @@ def _settled(columns: Sequence[np.ndarray], tables: Sequence[VectorTable], sourc
     raise InvalidInputError(
         f"{why[0].upper()}{why[1:]}. Name the column that holds such ids with --id.{elsewhere}{read_as_numbers}"
     )
+
+
+def _check_one_name(named: tuple[str, str], tables: Sequence[VectorTable]) -> None:
+    """Raise an error, with the way out, where a column of ids is in one of two files alone."""
+    there = [name in load_columns(table.path) for name, table in zip(named, tables, strict=True)]
+    if named[0] == named[1] and there[0] != there[1]:
+        having, lacking = (tables[there.index(held)].path for held in (True, False))
+        raise InvalidInputError(
+            f"'{having}' has a column {named[0]!r}, and '{lacking}' has none. If the two files call their ids "
+            "differently: --id QUERYCOLUMN,DOCUMENTCOLUMN."
+        )
 
 
 def _are_swapped(columns: Sequence[np.ndarray], tables: Sequence[VectorTable], source: object) -> bool:

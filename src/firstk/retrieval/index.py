@@ -23,7 +23,7 @@ from firstk._base.checks import (
     numba_may_compile,
     require_compiled,
 )
-from firstk._base.concurrency import cores
+from firstk._base.concurrency import cores, one_blas_thread
 from firstk._base.progress import Verbose, showing
 from firstk.data.stamp import CodeStamp
 from firstk.encoder.fitted import FittedEncoder
@@ -464,8 +464,5 @@ def over_blocks(work: Callable[[Block], Result], blocks: Sequence[Block], thread
     """Return what `work` makes of each block, in their order."""
     if threads == 1 or len(blocks) == 1:
         return [work(block) for block in blocks]
-    # BLAS must not start further threads.
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(threads) as pool:  # BLAS must not start further ones
         return list(pool.map(work, blocks))

@@ -180,7 +180,7 @@ def _over_all(advice: Recommendation, table: PrecisionTable | None, rival: Opera
 
 
 def _rival(table: PrecisionTable, point: OperatingPoint, most: int, higher_is_better: bool) -> OperatingPoint | None:
-    """Return the best in at most so many bytes of the other side: baselines, or the encoder where one is advised."""
+    """Return the best of the other side in at most `most` bytes: of baselines, or of the encoder if one is advised."""
     sign = 1 if higher_is_better else -1
     there = [
         one

@@ -74,8 +74,14 @@ def report_of_curve(values: Mapping[str, Any], columns: int) -> HeldOutReport:
         precisions=table,
         notes=tuple(map(str, values.get("notes") or ())),
         recommendation=None if advice is None else Recommendation.from_dict(advice),
-        options=values.get("options") or {},
+        options=_options(values.get("options") or {}),
     )
+
+
+def _options(given: object) -> dict[str, str]:
+    if isinstance(given, Mapping) and all(isinstance(text, str) for text in (*given, *given.values())):
+        return dict(given)
+    raise InvalidInputError(f"The 'options' of this evaluation are no texts by name. {AGAIN}")
 
 
 def _facts(values: Mapping[str, Any], ours: PrefixCurve, columns: int) -> dict[str, str | int | float]:
