@@ -132,7 +132,7 @@ COSINE = FunnelIndex.fit(Z, schedule=STAGES, metric="cosine")
 BINARY = FunnelIndex.fit(Z, schedule=STAGES, first_stage="binary")
 CASES = {
     "recall of 0": (fit(recall=0), r"'recall' parameter of FunnelIndex.fit must be a number in \(0, 1\]. Got 0"),
-    "recall of 99": (fit(recall=99), r"must be a number in \(0, 1\]. Got 99"),
+    "recall of 99": (fit(recall=99), r"must be a number in \(0, 1\] \(0.99 means 99 %\). Got 99"),
     "recall in words": (fit(recall="high"), r"must be a number in \(0, 1\]"),
     "unknown metric": (fit(metric="euclid"), "'metric' parameter of FunnelIndex.fit must be one of 'cosine', 'inner"),
     "unknown first stage": (fit(first_stage="int4"), "'first_stage' parameter"),

@@ -18,7 +18,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from firstk import __version__
-from firstk._base.allocator import share_freed_memory
 from firstk._base.input_file import check_there, is_there
 from firstk._base.remote import check_local
 from firstk.cli._progress import give_bars_room
@@ -113,6 +112,8 @@ class _Command(_PlainFlags, TyperCommand):
                     check_local(value)
                 if value is not None and name in _THERE:
                     _THERE[name](value)
+            from firstk._base.concurrency import share_freed_memory
+
             share_freed_memory()
             return super().invoke(ctx)
         except FirstkError as error:

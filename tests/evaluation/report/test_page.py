@@ -50,7 +50,7 @@ def test_sections_that_cannot_be_drawn_are_refused(fields: dict, sentence: str):
         ({"sections": SECTION}, "a sequence of Section"),
         ({"chosen_k": 80}, "prefix length of 'ours', the first curve: 1, 2, 3, .*, 64; or None. Got 80 instead"),
         ({"chosen_k": True}, "Got True instead"),
-        ({"keep": 99}, r"'keep' parameter of Page must be a number in \(0, 1\]. Got 99 instead"),
+        ({"keep": 99}, r"'keep' parameter of Page must be a number in \(0, 1\] \(0.99 means 99 %\). Got 99 instead"),
         ({"relative_to": "raw"}, "one of 'full', 'input'. Got 'raw' instead"),
         ({"facts": {"rows": None}}, r"Got \('rows', None\) instead"),
         ({"facts": ["rows"]}, "Got 'rows' instead"),

@@ -9,7 +9,7 @@ import pytest
 
 SCRIPT = """
 import sys, threading
-from firstk._base.allocator import share_freed_memory
+from firstk._base.concurrency import share_freed_memory
 if sys.argv[1] == "shared":
     assert share_freed_memory()
 def fill():
