@@ -73,7 +73,15 @@ def overview(record: Mapping[str, Any]) -> str:
 def compared(record: Mapping[str, Any]) -> str:
     """Return recall of ours and of a few well-known methods on one case, at a few numbers of bytes."""
     sizes, one = (8, 16, 32, 64), record["banking77-minilm recall@10"]
-    families = (HEADLINE, "faiss OPQ+PQ", "faiss PQ", "faiss PCA+RaBitQ", "faiss TurboQuant", "firstk binary")
+    families = (
+        HEADLINE,
+        "faiss RQ",
+        "faiss OPQ+PQ",
+        "faiss PQ",
+        "faiss PCA+RaBitQ",
+        "faiss TurboQuant",
+        "firstk binary",
+    )
     lines = [_row(["", *(f"{size} bytes" for size in sizes)]), _row(["---"] * (len(sizes) + 1))]
     for family in families:
         scores = [_score(one, family, size) for size in sizes]

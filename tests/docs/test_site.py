@@ -201,9 +201,9 @@ def cells_of(page, first):
 def test_figures_of_the_readme_are_those_of_the_pages():
     """They are written twice: in the README, and on the page that a command writes or that names its command."""
     readme = (ROOT / "README.md").read_text("utf-8")
-    by_bytes = [re.findall(r"0\.\d+", cell)[:2] for cell in cells_of("how-many-bytes.md", "Banking77, MiniLM ")[1:4]]
-    ours, peers = (", ".join(column) for column in zip(*by_bytes, strict=True))
-    assert f"{ours} (faiss OPQ {peers})" in readme
+    ours, opq = (", ".join(cells_of("compared-with.md", name)[1:4]) for name in ("firstk embedded", "faiss OPQ+PQ"))
+    residual = " and ".join(cells_of("compared-with.md", "faiss RQ")[2:4])
+    assert f"{ours} (faiss OPQ {opq}; ahead is its residual quantizer, {residual} from 16 bytes on" in readme
     assert cells_of("benchmarks.md", 'the same, `"error_bound"`')[1] in readme
     fisher = cells_of("benchmarks.md", "Banking77, 1-NN accuracy at 4")[1]
     for name in ("PCA", "truncation"):
