@@ -111,10 +111,11 @@ def test_a_baseline_that_is_advised_is_fitted_with_the_judgements(home, tmp_path
     limit = ("--bytes-per-vector", 4, "--precision", "int8")
     run("curve", tmp_path / "noise", home / "docs.npz", *judged, *limit, "--report", tmp_path / "page.html")
     (command,) = re.findall(r"<pre[^>]*><code>(.*?)</code>", (tmp_path / "page.html").read_text("utf-8"), flags=re.S)
-    fit, transform = command.splitlines()
+    fit, transform, queries = command.splitlines()
     assert fit.startswith(f"firstk fit {home / 'docs.npz'} --objective ")
     assert f"--queries {home / 'queries.npz'} --relevance {home / 'qrels.tsv'} --bytes-per-vector 4 -o " in fit
     assert transform.startswith(f"firstk transform {fit.split()[-1]} ")
+    assert queries.startswith(f"firstk transform {fit.split()[-1]} {home / 'queries.npz'} --side query -k ")
 
 
 def test_a_fit_records_by_which_options_it_found_judgements(home, tmp_path):
@@ -149,7 +150,7 @@ def test_another_share_and_number_of_rows(home, evaluated, tmp_path):
     run("report", home / "model", "--curve", evaluated[0], "-o", out, "--keep", 0.5, "--rows", "10M")
     words = words_of(out)
     assert words[1] != words_of(evaluated[1])[1]
-    assert any(text.startswith("10,000,000 vectors: ") for text in words)
+    assert any(" 10,000,000 vectors take " in text for text in words)
 
 
 def test_a_document_of_an_earlier_version_gives_a_page(home, evaluated, tmp_path):

@@ -3,18 +3,33 @@
 import pytest
 
 from firstk.cli._text import commands_for, recorded_options, words_of
-from firstk.encoder.recommendation import OperatingPoint
+from firstk.encoder.recommendation import RAW, OperatingPoint
 from firstk.evaluation.inputs import VectorSource
 
 
 def test_a_baseline_is_fitted_for_as_many_bytes_as_were_asked_for():
     point, judged = OperatingPoint(40, "int8", 40, 0.9, code="PCA"), {"--queries": "q.npy", "--relevance": "r.csv"}
-    fit, transform = commands_for(point, "model", "rows.npy", {}, judged, 64)
+    fit, transform, queries = commands_for(point, "model", "rows.npy", {}, judged, 64)
     assert fit.startswith("firstk fit rows.npy --objective reconstruction")
     assert fit.endswith("--queries q.npy --relevance r.csv --bytes-per-vector 64 -o pca")
     assert transform == "firstk transform pca rows.npy -k 40 --precision int8 -o short.npz"
+    assert queries == "firstk transform pca q.npy --side query -k 40 -o queries.npz"
     without, _ = commands_for(point, "model", "rows.npy", {})
     assert "--bytes-per-vector" not in without
+
+
+@pytest.mark.parametrize(
+    ("point", "queries"),
+    [
+        (OperatingPoint(9, "embedded", 12, 0.9), ["firstk transform m q.npy --side query --like short.npz"]),
+        (OperatingPoint(9, "embedded", 12, 0.9, code=RAW), ["firstk transform raw q.npy --side query --like short.npz"]),
+        (OperatingPoint(9, "int8", 9, 0.9, code=RAW), []),
+    ],
+    ids=["own bits", "raw bits", "raw, rounded"],
+)
+def test_queries_are_encoded_as_they_were_evaluated(point, queries):
+    _, *found = commands_for(point, "m", "rows.npy", {}, {"--queries": "q.npy"})
+    assert found == [f"{command} -o queries.npz" for command in queries]
 
 
 @pytest.mark.parametrize("shared", [True, False])

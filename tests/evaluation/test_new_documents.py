@@ -73,10 +73,13 @@ def test_what_is_kept_on_all_queries_follows_the_advice(table):
         )
         assert found.kept == pytest.approx(same.score / other.input_score)
     assert (advice.n_known, advice.n_new, advice.n_evaluated) == (45, 35, 35)
-    first, after, *_ = advice.lines()
+    first, measured, *others = advice.lines()
+    after = next(line for line in others if line.startswith("New documents are those"))
     assert f"On new documents (35 queries) they keep {advice.advised.share}" in first
-    assert f"Over all 80 queries they keep {100 * advice.everything.kept:.0f} %; over the 45" in after
-    assert after.endswith(f"{100 * advice.known.kept:.0f} %.")
+    raw = table.input_score
+    assert measured == f"Measured: ndcg@10 {point.score:.3f}, where the raw vectors have {raw:.3f}."
+    assert f"they keep {100 * advice.known.kept:.0f} % (45 queries)" in after
+    assert after.endswith(f"over all 80 queries it is {100 * advice.everything.kept:.0f} %.")
     assert Recommendation.from_json(advice.to_json()) == advice
 
 
@@ -98,8 +101,9 @@ def test_too_few_new_documents_to_choose_by_are_told(encoder, new):
     said = (
         f"{80 - new} of the queries ask for documents that the fit has learned from, and {new or 'none'} for new ones"
     )
-    assert advice.lines()[1].startswith(said)
-    assert "too few to choose by (30 are needed)" in advice.lines()[1]
+    told = advice.lines()[2]
+    assert told.startswith(said)
+    assert "too few to choose by (30 are needed)" in told
 
 
 @pytest.mark.parametrize("seen", [np.zeros(80, bool), None])

@@ -162,7 +162,8 @@ def commands_for(
 ) -> Iterator[str]:
     """Return the commands that store vectors as an operating point says; `point.code` is "" for the model's own.
 
-    A baseline is fitted first, for as many bytes as were asked for (`most_bytes`).
+    A baseline is fitted first, for as many bytes as were asked for (`most_bytes`). The queries of `judged` come last:
+    they are encoded as they were when the point was evaluated.
     """
     from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW
 
@@ -187,6 +188,12 @@ def commands_for(
     how = [*length, "--precision", point.precision] if point.is_prefix else ["--bytes-per-vector", str(point.bytes)]
     out = f"short{_ending(store, point.precision)}"
     yield shlex.join(["firstk", "transform", by, *source, *how, "-o", out])
+    queries = (judged or {}).get("--queries")
+    if queries is None or (by == "raw" and point.is_prefix):  # raw queries stay as they are
+        return
+    alike = ["-k", str(point.k)] if point.is_prefix else ["--like", out]
+    asking = ["firstk", "transform", by, queries, *words_of(options), "--side", "query", *alike, "-o", "queries.npz"]
+    yield shlex.join(asking)
 
 
 def vector_options(place: VectorSource) -> dict[str, str | None]:

@@ -163,7 +163,8 @@ def test_every_metric_has_a_name_a_question_and_a_line():
 
 
 def test_every_line_has_an_interval(found):
-    lead = page_of(found).sections[0]
+    page = page_of(found)
+    lead = page.sections[page.lead_number]
     assert all(curve.low is not None for curve in lead.everything)
     low, high = lead.input_interval
     assert low <= lead.input_scores[0] <= high
@@ -297,7 +298,9 @@ def test_the_title_is_of_new_documents_where_they_are_told_apart(found):
         "Store 8 coordinates as int8: 8 bytes a vector instead of 256. On new documents (40 queries) they keep 50.0 % "
         "of the raw vectors' ndcg@10."
     )
-    beside = "Over all 50 queries they keep 100 %; over the 10 for documents that the fit has learned from, 100 %."
+    beside = (
+        "For documents that it has learned from they keep 100 % (10 queries), so that over all 50 queries it is 100 %."
+    )
     assert beside in page.summary
     assert ("50.0 %", "of the raw vectors' nDCG@10 of 0.6000, kept on new documents, 40 queries") in page.figures
     assert "of searches for new documents" in page.sections[0].text
@@ -333,3 +336,20 @@ def test_bytes_that_nothing_fits_into_are_refused(found):
 def test_tables_say_that_scores_are_of_float32(found):
     captions = Outline(render_page(page_of(found))).text_in("caption")
     assert any(text.startswith("1-NN accuracy at") and text.endswith("as float32") for text in captions)
+
+
+def test_bytes_stand_first_where_what_is_recommended_has_no_k(found):
+    bits = replace(found.precisions.embedded[0], bytes=12, score=0.9)
+    coarse, fine = (OperatingPoint(k, "int4", size, score) for k, size, score in ((8, 4, 0.5), (16, 8, 0.7)))
+    table = replace(found.precisions, points=(bits, coarse, fine), resampled=None)
+    page = page_of(replace(found, precisions=table, recommendation=None), bytes_per_vector=12)
+    assert page.sections[0].chosen == bits
+    assert (page.chosen_k, page.start) == (None, 16)  # the best prefix in as many bytes
+    text = render_page(page)
+    assert text.index("How few bytes will do?") < text.index("If the first k coordinates are stored instead")
+    data = data_of(text)
+    assert data["lead"] == 1
+    assert set(data["sections"][0]["rows"]) == {None}  # what stands above the slider does not follow it
+    short = page_of(found, k=8)
+    assert short.lead_number == 0
+    assert "Coordinates kept" in render_page(short)

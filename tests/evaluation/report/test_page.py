@@ -45,8 +45,8 @@ def test_sections_that_cannot_be_drawn_are_refused(fields: dict, sentence: str):
     [
         ({"title": ""}, "'title' parameter of Page must be a str that is not empty"),
         ({"summary": 1}, "'summary' parameter of Page must be a str"),
-        ({"sections": []}, "at least one Section"),
-        ({"sections": [OURS]}, "at least one Section"),
+        ({"sections": []}, "at least one of them a Section"),
+        ({"sections": [OURS]}, "at least one of them a Section"),
         ({"sections": SECTION}, "a sequence of Section"),
         ({"chosen_k": 80}, "prefix length of 'ours', the first curve: 1, 2, 3, .*, 64; or None. Got 80 instead"),
         ({"chosen_k": True}, "Got True instead"),

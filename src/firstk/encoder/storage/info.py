@@ -167,7 +167,8 @@ class ModelInfo:
         if self.curve is None:
             return []
         shown = shown_lengths(self.curve.k)
-        lines = ["", f"  {'k':>6}  {self.curve.metric:>20}  {'bytes as float32':>16}"]
+        lines = ["", "  The first k coordinates as float32; of other precisions and bytes tells 'firstk report'."]
+        lines += [f"  {'k':>6}  {self.curve.metric:>20}  {'bytes':>16}"]
         lines += [f"  {k:>6}  {score:>20.4f}  {_FLOAT32 * k:>16,}" for k, score in self.curve if k in shown]
         if self.recommendation is not None:  # it says which length to take, in which precision
             return lines

@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from firstk._base.checks import bad_parameter, check_fraction
 from firstk.encoder.curve import PrefixCurve
-from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW, OperatingPoint, Recommendation, bytes_text
+from firstk.encoder.recommendation import EMBEDDED, PRODUCT_QUANTIZER, RAW, OperatingPoint, Recommendation, bytes_text
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.recommending import KEEP, Limits
 from firstk.evaluation.records import HeldOutReport
@@ -176,7 +176,9 @@ def _over_all(advice: Recommendation, table: PrecisionTable | None, rival: Opera
     if place is None:
         return ""
     theirs, ours = 100 * place.score / whole.input_score, 100 * advice.everything.kept
-    return f" (over all queries {theirs:.0f} %, and {ours:.0f} % by what is recommended)"
+    ahead = advice.advised is not None and rival.score > advice.advised.point.score
+    why = ", which is why it is not advised" if ahead and theirs < ours else ""
+    return f"; over all queries {theirs:.0f} %, against {ours:.0f} % by what is recommended{why}"
 
 
 def _rival(table: PrecisionTable, point: OperatingPoint, most: int, higher_is_better: bool) -> OperatingPoint | None:
@@ -206,8 +208,11 @@ def terms_of(advice: Recommendation | None, lead: PrefixCurve) -> tuple[tuple[st
         *advice.thresholds,
     )
     points = [choice.point for choice in choices if choice is not None]
-    terms.append(COORDINATES_TERM)
-    terms += known_terms(name for point in points for name in (point.code, point.precision) if name != "faiss")
+    if any(point.is_prefix for point in points):
+        terms.append(COORDINATES_TERM)
+    # Of embedded bits the summary tells.
+    names = (name for point in points for name in (point.code, point.precision))
+    terms += known_terms(name for name in names if name not in ("faiss", EMBEDDED))
     if any(choice is not None and choice.low is not None for choice in choices):
         name, _ = interval_term(advice.confidence)
         count = f"{advice.unit} evaluated" if advice.n_evaluated is None else f"{advice.n_evaluated:,} {advice.unit}"

@@ -27,7 +27,7 @@ PRECISION_TEXT = (
 NEW_TEXT = "These scores are of searches for new documents, which the fit has not learned from."
 STORAGE_TEXT = (
     "Bytes of the vectors as they are, of what is recommended, of embedded bits, and of the first k coordinates in "
-    "each precision."
+    "each precision. A file or a database adds ids, other columns and its index to them."
 )
 IMAGES_TEXT = (
     "Held-out images above; below, what the best linear decoder rebuilds from their first k coordinates, and the share "
@@ -71,7 +71,10 @@ def page_of(
     lead = replace(lead, asked=asked, input_interval=_raw_interval(report.precisions))
     sections: list[object] = [lead]
     if report.precisions is not None:
-        sections.append(_precision_section(report.precisions, advice, asked))
+        by_bytes = _precision_section(report.precisions, advice, asked)
+        # What is recommended stands first: a number of bytes, where it has no k.
+        first = by_bytes.chosen is not None and not by_bytes.chosen.is_prefix
+        sections.insert(0 if first else 1, by_bytes)
     sections += [_storage_section(report, rows, advice), *others]
     if report.axes is not None:
         sections.append(AxesSection("What is each coordinate worth?", AXES_TEXT, report.axes))
@@ -131,7 +134,8 @@ def _precision_section(
     advised = None if advice is None else advice.advised
     point = None if advised is None or advised.point not in table.points else advised.point
     named = replace(table, metric=metric_of(table.metric).name)
-    return PrecisionSection("How few bytes will do?", PRECISION_TEXT, named, point, asked)
+    text = f"{PRECISION_TEXT} {NEW_TEXT}" if advice is not None and advice.on_new else PRECISION_TEXT
+    return PrecisionSection("How few bytes will do?", text, named, point, asked)
 
 
 def _storage_section(report: HeldOutReport, rows: int, advice: Recommendation | None) -> StorageSection:

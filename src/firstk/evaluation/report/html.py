@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -86,20 +86,15 @@ def render_page(page: Page) -> str:
                 terms_html(page.terms),
             )
         ),
-        body="\n".join(_section(page, number) for number in range(len(page.sections))),
+        body="\n".join(_body(page)),
         footer="\n".join((facts_html("What was fitted", page.facts), notes_html(page.notes))),
         variables=frames,
-        control=Template(_static("slider.html")).substitute(
-            start=page.start,
-            widest=page.stops[-1],
-            back="" if page.chosen_k is None else f'<button type="button" hidden>back to k = {page.chosen_k}</button>',
-        ),
         scripts=Template(_static("scripts.html")).substitute(data=_embedded(_data(page)), script=_static("page.js")),
     )
 
 
 def document(
-    *, title: str, header: str, body: str, footer: str, variables: str = "", control: str = "", scripts: str = ""
+    *, title: str, header: str, body: str, footer: str, variables: str = "", scripts: str = ""
 ) -> str:
     """Return a page as the text of an HTML file.
 
@@ -111,7 +106,7 @@ def document(
         The answer, sections, and facts and notes.
     variables : str
         Further variables of the style sheet.
-    control, scripts : str
+    scripts : str
         What moves the page, if anything does.
     """
     return Template(_static("page.html")).substitute(
@@ -120,7 +115,6 @@ def document(
         light=f"{css_variables(0)} {variables}".rstrip(),
         dark=css_variables(1),
         header=header,
-        control=control.rstrip("\n"),
         sections=body,
         footer=footer,
         scripts=scripts.rstrip("\n"),
@@ -148,7 +142,8 @@ def commands_html(commands: Sequence[str]) -> str:
     if not commands:
         return ""
     lines = "\n".join(escape(command) for command in commands)
-    return f'<p class="do">The command that does it:</p>\n<pre tabindex="0"><code>{lines}</code></pre>'
+    told = "The command that does it:" if len(commands) == 1 else "The commands that do it:"
+    return f'<p class="do">{told}</p>\n<pre tabindex="0"><code>{lines}</code></pre>'
 
 
 def headline_html(figures: Sequence[tuple[str, str]]) -> str:
@@ -164,7 +159,7 @@ def _figures_at(page: Page) -> list[tuple[str, str]]:
     """Return figures of the chosen k: k itself, our score there, the best baseline's, and bytes saved."""
     if page.chosen_k is None:
         return []
-    first, k = page.sections[0], page.chosen_k
+    first, k = page.sections[page.lead_number], page.chosen_k
     whole = "the raw vectors'" if page.relative_to == "input" else "its full-width"
     promise = f", the fewest that keep {100 * page.keep:g} % of {whole} score" if page.keep else ""
     figures = [(str(k), f"coordinates of {page.lead.k[-1]}{promise}")]
@@ -191,6 +186,21 @@ def _best_baseline(section: Section, k: int) -> tuple[str, str] | None:
     sign = 1 if section.higher_is_better else -1
     name, reading = max(there, key=lambda pair: sign * pair[1].score)
     return name, reading.cells[0]
+
+
+def _body(page: Page) -> Iterator[str]:
+    """Yield the sections, and the slider over k before the first that holds curves, which all below it follow."""
+    for number in range(len(page.sections)):
+        if number == page.lead_number:
+            yield Template(_static("slider.html")).substitute(
+                label="Coordinates kept" if number == 0 else "If the first k coordinates are stored instead",
+                start=page.start,
+                widest=page.stops[-1],
+                back=""
+                if page.chosen_k is None
+                else f'<button type="button" hidden>back to k = {page.chosen_k}</button>',
+            ).rstrip("\n")
+        yield _section(page, number)
 
 
 def _section(page: Page, number: int) -> str:
@@ -225,6 +235,7 @@ def _data(page: Page) -> dict[str, object]:
         # Six digits, as fine as the steps of the slider: what it is set to is what it gives back.
         "x": [round(across.share(k), 6) for k in page.stops],
         "start": page.stops.index(page.start),
+        "lead": page.lead_number,
         "sections": [_KINDS[type(section)].data(page, number) for number, section in enumerate(page.sections)],
     }
 

@@ -12,7 +12,7 @@ from typing import Any
 from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int, is_real
 from firstk.encoder.curve import PrefixCurve
 from firstk.evaluation.report.palette import Look, assign
-from firstk.evaluation.report.parts import KINDS, StorageSection, set_field, text_of
+from firstk.evaluation.report.parts import KINDS, PrecisionSection, StorageSection, set_field, text_of
 from firstk.exceptions import InvalidInputError
 
 # Beyond this, the distance of two scores no longer fits a float.
@@ -91,9 +91,10 @@ class Page:
     summary : str
         Plain text, the answer before the pictures; an empty line starts a paragraph, and the first is set large.
     sections : sequence of Section, and of those in :mod:`firstk.evaluation.report.parts`
-        The first is a Section, and its first curve is the one the page is about.
+        The first curve of the first Section is the one the page is about.
     chosen_k : int, optional
-        The prefix length to recommend, one of those at which that curve was evaluated. The slider starts there.
+        The prefix length to recommend, one of those at which that curve was evaluated. The slider starts there; if
+        not given, where the first k coordinates do best in the bytes of what is recommended, else at the full width.
     keep : float in (0, 1], optional
         The share of the score that `chosen_k` was asked to keep.
     relative_to : {"full", "input"}
@@ -161,14 +162,22 @@ class Page:
         return next((section for section in self.sections if isinstance(section, StorageSection)), None)
 
     @property
+    def lead_number(self) -> int:
+        """The place of the first section that holds curves: it and those after it follow the slider over k."""
+        return next(i for i, section in enumerate(self.sections) if isinstance(section, Section))
+
+    @property
     def lead(self) -> PrefixCurve:
-        """The curve that the page is about: the first of the first section."""
-        return self.sections[0].curves[0]
+        """The curve that the page is about: the first of the first section that holds curves."""
+        return self.sections[self.lead_number].curves[0]
 
     @property
     def start(self) -> int:
-        """The prefix length that the page opens with: the chosen one, else the full width."""
-        return self.lead.k[-1] if self.chosen_k is None else self.chosen_k
+        """The prefix length that the page opens with: the chosen one, the best in the chosen bytes, or the full width."""
+        if self.chosen_k is not None:
+            return self.chosen_k
+        shown = (s.as_prefix for s in self.sections if isinstance(s, PrecisionSection))
+        return next((k for k in shown if k in self.lead.k), self.lead.k[-1])
 
 
 def looks_of(page: Page) -> dict[tuple[bool, str], Look]:
@@ -240,8 +249,8 @@ def _curves(values: object, name: str, owner: str) -> tuple[PrefixCurve, ...]:
 def _sections(values: object) -> tuple[Any, ...]:
     sections = _items(values, "sections", "Page", "a sequence of Section")
     known = all(isinstance(section, (Section, *KINDS)) for section in sections)
-    if not sections or not isinstance(sections[0], Section) or not known:
-        raise bad_parameter("sections", "Page", "a sequence of at least one Section, which comes first", values)
+    if not any(isinstance(section, Section) for section in sections) or not known:
+        raise bad_parameter("sections", "Page", "a sequence of sections, at least one of them a Section", values)
     return tuple(sections)
 
 

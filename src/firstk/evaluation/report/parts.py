@@ -66,6 +66,16 @@ class PrecisionSection:
     def __post_init__(self) -> None:
         _check(self, "table", PrecisionTable)
 
+    @property
+    def as_prefix(self) -> int | None:
+        """The prefix length that does best in as many bytes as what is chosen; None where nothing is."""
+        if self.chosen is None:
+            return None
+        sign, size = 1 if self.table.higher_is_better else -1, self.chosen.bytes
+        fitting = (point for point in self.table.prefixes if point.bytes <= size)
+        best = max(fitting, key=lambda point: sign * point.score, default=None)
+        return None if best is None else best.k
+
 
 @dataclass(frozen=True)
 class StorageSection:

@@ -23,7 +23,7 @@ from firstk.evaluation.report.tradeoff import (
 def precision_html(page: Page, number: int) -> str:
     """Return picture and tables of the section; the script marks the row and the points of the k that fits."""
     section = page.sections[number]
-    table, current = section.table, row_at(section.table, page.start)
+    table, current = section.table, _followed(page, number, page.start)
     charts = "\n".join(
         draw_tradeoff(table, section.chosen, asked=section.asked, ids=f"tradeoff-{number}-{name}", frame=frame)
         for name, frame in (("wide", FRAME), ("narrow", SMALL))
@@ -38,7 +38,12 @@ def precision_html(page: Page, number: int) -> str:
 def precision_data(page: Page, number: int) -> dict[str, object]:
     """Return the row of the table at each stop."""
     table = page.sections[number].table
-    return {"rows": [row_at(table, k) for k in page.stops]} | bytes_data(table)
+    return {"rows": [_followed(page, number, k) for k in page.stops]} | bytes_data(table)
+
+
+def _followed(page: Page, number: int, k: int) -> int | None:
+    """Return the row that is marked at k; None where the section stands above the slider over k."""
+    return row_at(page.sections[number].table, k) if number > page.lead_number else None
 
 
 def row_at(table: PrecisionTable, k: int) -> int:
@@ -66,7 +71,7 @@ def _columns(table: PrecisionTable) -> list[str]:
     return list(dict.fromkeys(point.stored_as for point in table.points if not point.code and point.is_prefix))
 
 
-def _table(table: PrecisionTable, current: int, number: int) -> str:
+def _table(table: PrecisionTable, current: int | None, number: int) -> str:
     points = {(point.k, point.stored_as): point for point in table.points if not point.code and point.is_prefix}
     if not points:
         return ""

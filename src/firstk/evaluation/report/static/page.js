@@ -120,7 +120,7 @@
 
   followers.push((stop) => {
     const k = data.k[stop];
-    const first = data.sections[0][0];
+    const first = data.sections[data.lead][0];
     const at = reading(first, k);
     const widest = data.k[data.k.length - 1];
     slider.value = data.x[stop];
