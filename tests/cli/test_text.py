@@ -21,15 +21,15 @@ def test_a_baseline_is_fitted_for_as_many_bytes_as_were_asked_for():
 @pytest.mark.parametrize(
     ("point", "queries"),
     [
-        (OperatingPoint(9, "embedded", 12, 0.9), ["firstk transform m q.npy --side query --like short.npz"]),
-        (OperatingPoint(9, "embedded", 12, 0.9, code=RAW), ["firstk transform raw q.npy --side query --like short.npz"]),
+        (OperatingPoint(9, "embedded", 12, 0.9), ["m q.npy --side query --like short.npz"]),
+        (OperatingPoint(9, "embedded", 12, 0.9, code=RAW), ["raw q.npy --side query --like short.npz"]),
         (OperatingPoint(9, "int8", 9, 0.9, code=RAW), []),
     ],
     ids=["own bits", "raw bits", "raw, rounded"],
 )
 def test_queries_are_encoded_as_they_were_evaluated(point, queries):
     _, *found = commands_for(point, "m", "rows.npy", {}, {"--queries": "q.npy"})
-    assert found == [f"{command} -o queries.npz" for command in queries]
+    assert found == [f"firstk transform {command} -o queries.npz" for command in queries]
 
 
 @pytest.mark.parametrize("shared", [True, False])

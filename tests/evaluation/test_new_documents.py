@@ -74,7 +74,7 @@ def test_what_is_kept_on_all_queries_follows_the_advice(table):
         assert found.kept == pytest.approx(same.score / other.input_score)
     assert (advice.n_known, advice.n_new, advice.n_evaluated) == (45, 35, 35)
     first, measured, *others = advice.lines()
-    after = next(line for line in others if line.startswith("New documents are those"))
+    after = next(line for line in others if line.startswith("New documents: "))
     assert f"On new documents (35 queries) they keep {advice.advised.share}" in first
     raw = table.input_score
     assert measured == f"Measured: ndcg@10 {point.score:.3f}, where the raw vectors have {raw:.3f}."

@@ -135,6 +135,23 @@ def test_a_baseline_that_is_behind_over_all_queries_must_be_clearly_ahead_on_new
     found = recommend(table, asked)
     assert found.advised.point.code == advised
     assert found.everything.kept == pytest.approx((over_all if advised else 0.95) / 0.9)
+    assert found.rival.point.code == ("" if advised else "PCA")
+    assert found.rival_everything.kept == pytest.approx((0.95 if advised else over_all) / 0.9)
+    told = " ".join(found.lines())
+    # Why it is the other that is advised, in each case that a reader would ask it.
+    why = "Over all queries that keeps 100 %, and this model 106 %: it is advised for that."
+    assert (why in told) == (not advised and new > 0.8)
+    take = "Over all queries it keeps 106 %, against 100 %: take it if few documents will be added."
+    assert (take in told) == (advised == "PCA" and over_all == 0.9)
+
+
+@pytest.mark.parametrize(("share", "heavy"), [(0.8, False), (0.5, True)])
+def test_a_limit_that_costs_much_is_said_to(share, heavy):
+    table = table_of(own({4: share, 8: share - 0.1}), right(2000, 0.9))
+    told = recommend(table, Limits(bytes_per_vector=8)).lines()
+    assert "With all 8 bytes that are allowed, this model did not score higher." in told
+    assert any(line.startswith("That is a heavy loss: few uses can do with 8 bytes.") for line in told) == heavy
+    assert not any("8 bytes that are allowed" in line for line in recommend(table, Limits(bytes_per_vector=4)).lines())
 
 
 def test_a_product_quantizer_is_no_simpler():

@@ -88,7 +88,8 @@ def diagnose(
 ) -> None:
     """Try every objective that the data allow on a sample, rank them, and print the command to run next.
 
-    Objectives are evaluated on held-out rows (or pairs) at 8, 16, 32 and 64 coordinates. With labels or targets it also
+    Objectives are evaluated on held-out rows (or pairs) at 8, 16, 32 and 64 coordinates as float32; what they keep in
+    fewer bytes, next to PCA and SVD in as many, is for 'firstk fit' to tell. With labels or targets it also
     shows whether PCA puts what they need first (alignment), what the largest and the smallest principal directions know
     of them (subspaces), whether masking would help (denoising), and how many labels look wrong (label_noise). In any
     case: rank, effective dimension, how far the vectors lean to one side (anisotropy), copies, constant columns.

@@ -229,6 +229,8 @@ def _has_note(outcome: Outcome) -> bool:
 
 
 def _lines(outcome: Outcome, queries: list[str]) -> list[str]:
+    from firstk.encoder.recommendation import bytes_text
+
     speed = f"{outcome.seconds:.1f} s ({outcome.rows / max(outcome.seconds, 1e-9):,.0f} a second)"
     codes = f"{number_of(outcome.k, 'coordinate')} as {outcome.precision}"
     if outcome.precision == "embedded":
@@ -237,6 +239,12 @@ def _lines(outcome: Outcome, queries: list[str]) -> list[str]:
         f"{number_of(outcome.rows, 'vector')} of {outcome.width} written to {outcome.path}: {codes}, "
         f"{number_of(outcome.bytes_per_vector, 'byte')} each, in {speed}."
     ]
+    codes_alone, size = outcome.rows * outcome.bytes_per_vector, _size(outcome.path)
+    if size > 1.5 * codes_alone:
+        lines.append(
+            f"The file takes {bytes_text(size)}, codes {bytes_text(codes_alone)} of it. The rest is other columns and, "
+            "whatever the number of rows, what the codes are read by."
+        )
     if before := outcome.finished_before:
         lines.append(f"{number_of(before, 'file')} {were(before)} finished before and not done again.")
     if dropped := outcome.dropped:
@@ -260,6 +268,12 @@ def _lines(outcome: Outcome, queries: list[str]) -> list[str]:
     if outcome.clipped:
         lines.append(_about_clipping(outcome))
     return lines
+
+
+def _size(path: str) -> int:
+    """Return the bytes of a local file; 0 for folders and what lies elsewhere."""
+    place = place_of(path)
+    return place.stat().st_size if isinstance(place, Path) and place.is_file() else 0
 
 
 def _about_clipping(outcome: Outcome) -> str:

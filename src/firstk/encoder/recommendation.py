@@ -25,8 +25,8 @@ FEWEST_NEW = 30
 HEAVY = 0.8
 # Said once wherever embedded bits are recommended.
 ABOUT_BITS = (
-    "Embedded bits are a code as one string of bytes, what matters most first: it can be cut after any byte, and "
-    "queries stay float32."
+    "Embedded bits: each vector becomes a string of bytes, the most important bits first. It can be cut after any "
+    "byte, and queries stay float32."
 )
 # Said once wherever a share above 100 % is printed.
 ABOVE_RAW = "More than 100 % means better than the raw vectors: a fit can drop what misleads them."
@@ -161,6 +161,9 @@ class Recommendation:
     as_good : Choice or None
         A baseline that takes no more bytes than `chosen`, and is behind it neither clearly nor by more than half a
         percent: simpler, so that it is the advice.
+    rival : Choice or None
+        The best of what is not advised, its share as measured: of baselines within the limit of bytes, or in no more
+        bytes than `chosen`; `chosen`, where a baseline is advised.
     best : Choice or None
         The encoder's own best, whatever it takes.
     thresholds : tuple of Choice
@@ -192,6 +195,10 @@ class Recommendation:
     everything, known : Choice or None
         What `advised` keeps over all queries, and over those that ask for documents the fit has learned from, where
         the choice is made on the others.
+    rival_everything : Choice or None
+        What `rival` keeps over all queries.
+    higher_is_better : bool
+        False for losses.
 
     Examples
     --------
@@ -227,6 +234,9 @@ class Recommendation:
     n_new: Count | None = field(default=None, metadata=_ADDED)
     everything: Choice | None = field(default=None, metadata=_ADDED)
     known: Choice | None = field(default=None, metadata=_ADDED)
+    rival: Choice | None = field(default=None, metadata=_ADDED)
+    rival_everything: Choice | None = field(default=None, metadata=_ADDED)
+    higher_is_better: bool = field(default=True, metadata=_ADDED)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -288,6 +298,8 @@ class Recommendation:
         yield from self._about_known(advised)
         if advised is not self.chosen:
             yield self._against_own()
+        elif advised is not None:
+            yield from self._against_rival(advised)
         yield from self._how_sure()
         if self.thresholds:
             parts = (f"{100 * s:g} %: {c.point} ({_bytes(c.point.bytes)})" for s, c in self._by_share())
@@ -318,7 +330,7 @@ class Recommendation:
             told += f", too few to choose by ({FEWEST_NEW} are needed)" if few else ""
             yield f"{told}: new documents may fare worse."
             return
-        told = "New documents are those that the fit has not learned from, as any that will be added."
+        told = "New documents: the fit has learned nothing about them, as about any that will be added."
         if advised is not None and self.everything is not None and self.known is not None:
             told += (
                 f" For documents that it has learned from {_they(advised.point).lower()} "
@@ -360,8 +372,34 @@ class Recommendation:
         if self.chosen is None:
             return self.out_of_reach()
         if self.better is None:
-            return f"This model is not clearly better: {self.chosen}."
-        return f"This model needs more bytes for that, or keeps less in as many: {self.chosen}."
+            return f"This model is not clearly better: {self.chosen}.{self._own_over_all()}"
+        return f"This model needs more bytes for that, or keeps less in as many: {self.chosen}.{self._own_over_all()}"
+
+    def _own_over_all(self) -> str:
+        """Say what this model keeps over all queries, where that is more than what is advised for new documents."""
+        own, advised = self.rival_everything, self.everything
+        if own is None or advised is None or own.kept <= advised.kept:
+            return ""
+        return (
+            f" Over all queries it keeps {_percent(own.kept, 0)} %, against {_percent(advised.kept, 0)} %: take it if "
+            "few documents will be added."
+        )
+
+    def _against_rival(self, advised: Choice) -> Iterator[str]:
+        """Say why a baseline that scored higher is not advised."""
+        rival, sign = self.rival, 1 if self.higher_is_better else -1
+        if rival is None or sign * (rival.point.score - advised.point.score) <= 0:
+            return
+        told = (
+            f"Measured higher in {_bytes(rival.point.bytes)}, but not clearly: {rival.point}, "
+            f"{_score(rival.point.score)} ({rival.share})."
+        )
+        if self.everything is not None and self.rival_everything is not None:
+            told += (
+                f" Over all queries that keeps {_percent(self.rival_everything.kept, 0)} %, and this model "
+                f"{_percent(self.everything.kept, 0)} %: it is advised for that."
+            )
+        yield told
 
     def out_of_reach(self) -> str:
         """Say that no code within the limits keeps the share, or that there is none, and the best that is reached."""
@@ -400,7 +438,7 @@ class Recommendation:
             return
         if advised.point.bytes < most:
             whose = "this model" if not advised.point.code else advised.point.code
-            yield f"In all {_bytes(most)} that are allowed, {whose} keeps no more by this evaluation."
+            yield f"With all {_bytes(most)} that are allowed, {whose} did not score higher."
         if (advised.kept if advised.high is None else advised.high) < HEAVY:
             yield f"That is a heavy loss: few uses can do with {_bytes(most)}. Allow more, or ask for a share to keep."
 

@@ -50,8 +50,9 @@ class Population:
         if not self.on_new:
             return ""
         return (
-            f"Scores, and the choice by them, are of the {self.n_new:,} of these queries that ask for new documents: "
-            "none that is relevant to them was learned from."
+            f"Scores are of the {self.n_new:,} of these queries that ask for new documents: none that is relevant to "
+            "them was learned from. The choice is by them, and by all queries between codes that they cannot tell "
+            "apart."
         )
 
 

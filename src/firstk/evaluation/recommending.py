@@ -260,13 +260,15 @@ def recommend(table: PrecisionTable, limits: Limits | None = None) -> Recommenda
     own = _allowed(table, limits, own=True)
     others = _allowed(table, limits, own=False) if limits.k is None else np.zeros(len(own), dtype=bool)
     chosen = rule.choose(own)
-    others &= ~rule.unproven(chosen)
+    every_other = others
+    others = others & ~rule.unproven(chosen)
     better = rule.choose(own | others) if others.any() else None
     if better is not None and not rule.is_better(better, chosen, own, others):
         better = None
     final = None if chosen is None else rule.described(chosen, own)
     simpler = others & np.isin([point.code for point in table.points], [RAW, *simpler_codes(table.label)])
     equal = None if chosen is None or better is not None else rule.as_good(simpler, chosen)
+    rival = None if better is not None or equal is not None else rule.rival(every_other, chosen)
     thresholds = _thresholds(found, limits, own) if limits.keep is not None else {}
     everything = np.array([point.own for point in table.points])
     advice = Recommendation(
@@ -279,6 +281,7 @@ def recommend(table: PrecisionTable, limits: Limits | None = None) -> Recommenda
         safe=None if chosen is None else rule.safe(own, chosen),
         better=None if better is None else rule.described(better, own | others),
         as_good=None if equal is None else rule.described(equal, own | others),
+        rival=final if better is not None or equal is not None else None if rival is None else rule.plain(rival),
         best=rule.best(own if own.any() else everything),
         thresholds=tuple(thresholds.values()),
         shares=tuple(thresholds),
@@ -290,6 +293,7 @@ def recommend(table: PrecisionTable, limits: Limits | None = None) -> Recommenda
         k=limits.k,
         precisions=() if set(limits.precisions) >= set(PRECISIONS) else limits.precisions,
         seconds=limits.seconds,
+        higher_is_better=table.higher_is_better,
     )
     return _with_known(advice, table, limits.relative_to)
 
@@ -304,9 +308,10 @@ def _with_known(advice: Recommendation, table: PrecisionTable, relative_to: str)
     advice = replace(advice, n_known=table.n_known, n_new=table.n_evaluated)
     if advice.advised is None or table.known is None:
         return advice
-    point = advice.advised.point
+    point, rival = advice.advised.point, advice.rival
     kept = [_share_of(other, point, relative_to) for other in (table.everything, table.known)]
-    return replace(advice, everything=kept[0], known=kept[1])
+    beside = None if rival is None else _share_of(table.everything, rival.point, relative_to)
+    return replace(advice, everything=kept[0], known=kept[1], rival_everything=beside)
 
 
 def _over_all(table: PrecisionTable, relative_to: str) -> np.ndarray | None:
@@ -442,6 +447,14 @@ class _Rule:
         """Return the best of some points."""
         places = np.flatnonzero(allowed)
         return self.plain(self._highest(places)) if len(places) else None
+
+    def rival(self, others: np.ndarray, chosen: int | None) -> int | None:
+        """Return the best of other codes within the limit of bytes, or in no more than the one chosen takes."""
+        if chosen is None:
+            return None
+        points, most = self.found.points, self.limits.bytes_per_vector
+        within = [i for i in np.flatnonzero(others) if points[i].bytes <= (most or points[chosen].bytes)]
+        return self._highest(np.array(within)) if within else None
 
     def _highest(self, places: np.ndarray) -> int:
         """Return the first of the positions whose share is the highest, up to rounding."""

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import PurePath
 
 from firstk._base.checks import bad_parameter, check_fraction
 from firstk.encoder.curve import PrefixCurve
-from firstk.encoder.recommendation import EMBEDDED, PRODUCT_QUANTIZER, RAW, OperatingPoint, Recommendation, bytes_text
+from firstk.encoder.recommendation import (
+    EMBEDDED,
+    PRODUCT_QUANTIZER,
+    RAW,
+    Choice,
+    OperatingPoint,
+    Recommendation,
+    bytes_text,
+)
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.recommending import KEEP, Limits
 from firstk.evaluation.records import HeldOutReport
@@ -131,9 +138,7 @@ def _by_what(point: OperatingPoint) -> str:
     return f" with {point.code}" if point.code else ""
 
 
-def figures_of(
-    advice: Recommendation | None, table: PrecisionTable | None, rows: int, higher_is_better: bool
-) -> tuple[tuple[str, str], ...]:
+def figures_of(advice: Recommendation | None, rows: int) -> tuple[tuple[str, str], ...]:
     """Return up to four large figures with what each is: bytes, share kept, the best other in these bytes, savings."""
     if advice is None or advice.chance is not None:
         return ()
@@ -153,44 +158,24 @@ def figures_of(
     count = f", {advice.n_new:,} {advice.unit}" if advice.on_new and advice.n_new is not None else ""
     score = f"{name} of {score_text(advice.reference_score)}"
     found.append((advised.share, f"{whose} {score}, kept{advice.where}{count}"))
-    limit = advice.bytes_per_vector
-    rival = None if table is None else _rival(table, point, limit or point.bytes, higher_is_better)
-    if rival is not None:
-        share = rival.score / advice.reference_score if higher_is_better else advice.reference_score / rival.score
-        who = "the best baseline" if not point.code else "this model"
-        rest = _over_all(advice, table, rival)
-        within = "as few bytes" if limit is None else f"at most {limit:,} bytes"
-        found.append((share_text(share), f"by {who} in {within}: {rival}, {rival.bytes:,} bytes{rest}"))
+    if advice.rival is not None:
+        found.append((advice.rival.share, _about_rival(advice, advice.rival)))
     if before is not None and before > point.bytes:
         saved, whole = rows * (before - point.bytes), rows * before
         found.append((bytes_text(saved), f"saved on {rows:,} vectors: {share_text(saved / whole)} of their bytes"))
     return tuple(found)
 
 
-def _over_all(advice: Recommendation, table: PrecisionTable | None, rival: OperatingPoint) -> str:
-    """Say what another code and the advised one keep over all queries, where the choice is on new documents."""
-    whole = None if table is None else table.everything
-    if whole is None or not whole.input_score or advice.everything is None:
-        return ""
-    place = next((o for o in whole.points if replace(o, score=0.0) == replace(rival, score=0.0)), None)
-    if place is None:
-        return ""
-    theirs, ours = 100 * place.score / whole.input_score, 100 * advice.everything.kept
-    ahead = advice.advised is not None and rival.score > advice.advised.point.score
-    why = ", which is why it is not advised" if ahead and theirs < ours else ""
-    return f"; over all queries {theirs:.0f} %, against {ours:.0f} % by what is recommended{why}"
-
-
-def _rival(table: PrecisionTable, point: OperatingPoint, most: int, higher_is_better: bool) -> OperatingPoint | None:
-    """Return the best of the other side in at most `most` bytes: of baselines, or of the encoder if one is advised."""
-    sign = 1 if higher_is_better else -1
-    there = [
-        one
-        for one in table.points
-        if bool(one.code) is not bool(point.code) and one.bytes <= most and one.queries == point.queries
-    ]
-    found = max(there, key=lambda one: sign * one.score, default=None)
-    return found if found is not None and found.score > 0 else None
+def _about_rival(advice: Recommendation, rival: Choice) -> str:
+    """Say whose share the third figure is, and what it is over all queries where the choice is on new documents."""
+    limit = advice.bytes_per_vector
+    who = "the best baseline" if rival.point.code else "this model"
+    within = "as few bytes" if limit is None else f"at most {limit:,} bytes"
+    told = f"by {who} in {within}{advice.where}: {rival.point}, {rival.point.bytes:,} bytes"
+    if advice.rival_everything is None or advice.everything is None:
+        return told
+    theirs, ours = (f"{100 * choice.kept:.0f} %" for choice in (advice.rival_everything, advice.everything))
+    return f"{told} (over all queries {theirs}, and {ours} by what is recommended)"
 
 
 def terms_of(advice: Recommendation | None, lead: PrefixCurve) -> tuple[tuple[str, str], ...]:

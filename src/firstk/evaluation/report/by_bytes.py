@@ -15,10 +15,10 @@ def byte_stops(table: PrecisionTable) -> list[int]:
     return [point.bytes for point in table.embedded]
 
 
-def start_of_bytes(table: PrecisionTable, chosen: OperatingPoint | None) -> int:
-    """Return the stop to begin with: the bytes of what is chosen, or the nearest below."""
+def start_of_bytes(table: PrecisionTable, size: int | None) -> int:
+    """Return the stop to begin with: that of a number of bytes, or the nearest below."""
     stops = byte_stops(table)
-    wanted = stops[len(stops) // 2] if chosen is None else chosen.bytes
+    wanted = stops[len(stops) // 2] if size is None else size
     return max((i for i, size in enumerate(stops) if size <= wanted), default=0)
 
 
@@ -28,12 +28,12 @@ def cells_of_bytes(table: PrecisionTable) -> list[list[str]]:
     return [[text for points in kinds.values() for text in _best(table, points, size)] for size in byte_stops(table)]
 
 
-def bytes_html(table: PrecisionTable, chosen: OperatingPoint | None, number: int) -> str:
+def bytes_html(table: PrecisionTable, size: int | None, number: int) -> str:
     """Return the slider and its table; empty where there are no embedded bits. The script rewrites the cells."""
     stops = byte_stops(table)
     if not stops:
         return ""
-    start = start_of_bytes(table, chosen)
+    start = start_of_bytes(table, size)
     texts = iter(cells_of_bytes(table)[start])
     rows = "".join(
         f'<tr{" class=ours" if not i else ""}><th scope="row">{escape(name)}</th>'

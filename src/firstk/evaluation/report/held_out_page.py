@@ -14,20 +14,16 @@ from firstk.evaluation.report.parts import AxesSection, ImagesSection, Precision
 from firstk.evaluation.report.reading import score_text
 from firstk.evaluation.report.terms import metric_of
 
-AXES_TEXT = (
-    "Each coordinate by itself, on the held-out rows. Where mean |z| falls as usefulness falls, the size of a "
-    "coordinate tells how much it is worth."
-)
+AXES_TEXT = "Each coordinate by itself, on the held-out rows."
 PRECISION_TEXT = (
-    "A stored code can be cut, and its numbers rounded. Each point is a number of coordinates in one precision, or of "
-    "bytes of embedded bits. Stored "
-    "vectors are rounded; queries stay float32. Higher and further left is better. Steps join the best of this model, "
-    "squares are others in the same bytes, and the ring is what is recommended."
+    "Each point is one way to store a vector; higher and further left is better. The ring is what is recommended, and "
+    "squares are other methods. Steps join the best of this model for each number of bytes. Queries stay float32."
 )
 NEW_TEXT = "These scores are of searches for new documents, which the fit has not learned from."
 STORAGE_TEXT = (
     "Bytes of the vectors as they are, of what is recommended, of embedded bits, and of the first k coordinates in "
-    "each precision. A file or a database adds ids, other columns and its index to them."
+    "each precision. A file or a database adds ids, other columns and its index to them, and once, "
+    "whatever the number of rows, some MB by which embedded bits are read."
 )
 IMAGES_TEXT = (
     "Held-out images above; below, what the best linear decoder rebuilds from their first k coordinates, and the share "
@@ -89,7 +85,7 @@ def page_of(
         facts=tuple(report.facts.items()),
         notes=(report.held_out, *_interval_note(lead, advice), *report.notes),
         commands=_commands(advice, commands),
-        figures=figures_of(advice, report.precisions, rows, curve.higher_is_better),
+        figures=figures_of(advice, rows),
         terms=terms_of(advice, curve),
     )
 
@@ -135,7 +131,8 @@ def _precision_section(
     point = None if advised is None or advised.point not in table.points else advised.point
     named = replace(table, metric=metric_of(table.metric).name)
     text = f"{PRECISION_TEXT} {NEW_TEXT}" if advice is not None and advice.on_new else PRECISION_TEXT
-    return PrecisionSection("How few bytes will do?", text, named, point, asked)
+    most = None if advice is None else advice.bytes_per_vector
+    return PrecisionSection("How few bytes will do?", text, named, point, asked, most)
 
 
 def _storage_section(report: HeldOutReport, rows: int, advice: Recommendation | None) -> StorageSection:
@@ -159,5 +156,5 @@ def _interval_note(lead: Section, advice: Recommendation | None) -> tuple[str, .
         return ()
     text = f"Bands and intervals are {100 * lead.confidence:g} % bootstrap intervals over the evaluated data."
     if advice is not None and advice.advised is not None and advice.advised.low is not None:
-        text += " The share that is promised is less what choosing the cheapest code on the same data adds to it."
+        text += " The share that is promised is corrected for having been chosen on the same data."
     return (text,)

@@ -93,9 +93,7 @@ def render_page(page: Page) -> str:
     )
 
 
-def document(
-    *, title: str, header: str, body: str, footer: str, variables: str = "", scripts: str = ""
-) -> str:
+def document(*, title: str, header: str, body: str, footer: str, variables: str = "", scripts: str = "") -> str:
     """Return a page as the text of an HTML file.
 
     Parameters
@@ -192,14 +190,18 @@ def _body(page: Page) -> Iterator[str]:
     """Yield the sections, and the slider over k before the first that holds curves, which all below it follow."""
     for number in range(len(page.sections)):
         if number == page.lead_number:
-            yield Template(_static("slider.html")).substitute(
-                label="Coordinates kept" if number == 0 else "If the first k coordinates are stored instead",
-                start=page.start,
-                widest=page.stops[-1],
-                back=""
-                if page.chosen_k is None
-                else f'<button type="button" hidden>back to k = {page.chosen_k}</button>',
-            ).rstrip("\n")
+            yield (
+                Template(_static("slider.html"))
+                .substitute(
+                    label="Coordinates kept" if number == 0 else "If the first k coordinates are stored instead",
+                    start=page.start,
+                    widest=page.stops[-1],
+                    back=""
+                    if page.chosen_k is None
+                    else f'<button type="button" hidden>back to k = {page.chosen_k}</button>',
+                )
+                .rstrip("\n")
+            )
         yield _section(page, number)
 
 

@@ -173,7 +173,7 @@ class Page:
 
     @property
     def start(self) -> int:
-        """The prefix length that the page opens with: the chosen one, the best in the chosen bytes, or the full width."""
+        """The prefix length to open with: the chosen one, the best in the chosen bytes, or the full width."""
         if self.chosen_k is not None:
             return self.chosen_k
         shown = (s.as_prefix for s in self.sections if isinstance(s, PrecisionSection))

@@ -54,7 +54,8 @@ class TextsSection:
 class PrecisionSection:
     """What a stored code is worth for each k and precision, next to the raw vectors and baselines in the same bytes.
 
-    `chosen` is one of the table's points, or None; `asked` is a score that is to be kept, with its name.
+    `chosen` is one of the table's points, or None; `asked` is a score that is to be kept, with its name; `most` are the
+    bytes that are allowed.
     """
 
     heading: str
@@ -62,9 +63,15 @@ class PrecisionSection:
     table: PrecisionTable
     chosen: OperatingPoint | None = None
     asked: tuple[str, float] | None = None
+    most: int | None = None
 
     def __post_init__(self) -> None:
         _check(self, "table", PrecisionTable)
+
+    @property
+    def bytes(self) -> int | None:
+        """The number of bytes to open with: those that are allowed, or those of what is chosen."""
+        return self.most or (None if self.chosen is None else self.chosen.bytes)
 
     @property
     def as_prefix(self) -> int | None:

@@ -30,7 +30,7 @@ def precision_html(page: Page, number: int) -> str:
     )
     return (
         f'<figure class="offers" data-section="{number}">{charts}{_legend(table)}</figure>\n'
-        f"{bytes_html(table, section.chosen, number)}\n{_table(table, current, number)}\n"
+        f"{bytes_html(table, section.bytes, number)}\n{_table(table, current, number)}\n"
         f"{terms_html(_terms(table))}\n{_others(table)}"
     )
 
