@@ -124,6 +124,13 @@ class _Command(_PlainFlags, TyperCommand):
 class _Group(_PlainFlags, TyperGroup):
     """All commands."""
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write each command with the first paragraph of its help, whole."""
+        found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        rows = [(name, str(one.help).partition("\n\n")[0]) for name, one in found.items() if one is not None]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
 
 def _register(app: typer.Typer, command: Callable[..., None], example: str) -> None:
     """Add a command, whose help is its docstring with an example, or two, after the first paragraph."""
@@ -143,6 +150,7 @@ Try it on built-in data: firstk demo
 
 On your own vectors (npy, npz, parquet, arrow, csv, jsonl or safetensors), in this order:
 
+\b
   firstk diagnose vectors.parquet         which objective to fit
   firstk fit vectors.parquet -o model/    learn the code; what to store
   firstk transform model/ vectors.parquet -k 64 -o short.parquet
@@ -150,6 +158,7 @@ On your own vectors (npy, npz, parquet, arrow, csv, jsonl or safetensors), in th
 
 For search, with judgements (lines of query id, document id, grade):
 
+\b
   firstk fit docs.parquet --queries queries.parquet --relevance qrels.tsv
          --objective similarity -o model/
   firstk curve model/ docs.parquet --queries queries.parquet
@@ -157,10 +166,12 @@ For search, with judgements (lines of query id, document id, grade):
 
 Into a vector store, or from one to another (pgvector, Qdrant, ...):
 
+\b
   firstk move vectors.parquet qdrant:folder#documents --model model/ -k 64
 
 When the embedding model changes: stay, translate or re-embed?
 
+\b
   firstk align old.parquet new.parquet -o upgrade/
 """
 
@@ -172,6 +183,9 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    # Boxes and colours take longer to import than all the rest of a help text.
+    rich_markup_mode=None,
+    context_settings={"max_content_width": 110},
 )
 
 # Exit codes: 0 done, 1 an error with its message, 2 wrong usage (typer's own), 130 interrupted, 143 terminated.
