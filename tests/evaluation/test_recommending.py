@@ -139,7 +139,7 @@ def test_a_baseline_that_is_behind_over_all_queries_must_be_clearly_ahead_on_new
     assert found.rival_everything.kept == pytest.approx((0.95 if advised else over_all) / 0.9)
     told = " ".join(found.lines())
     # Why it is the other that is advised, in each case that a reader would ask it.
-    why = "Over all queries that keeps 100 %, and this model 106 %: it is advised for that."
+    why = "Over all queries it keeps 100 %, and this model 106 %: that is why this model is advised."
     assert (why in told) == (not advised and new > 0.8)
     take = "Over all queries it keeps 106 %, against 100 %: take it if few documents will be added."
     assert (take in told) == (advised == "PCA" and over_all == 0.9)

@@ -330,10 +330,10 @@ class Recommendation:
             told += f", too few to choose by ({FEWEST_NEW} are needed)" if few else ""
             yield f"{told}: new documents may fare worse."
             return
-        told = "New documents: the fit has learned nothing about them, as about any that will be added."
+        told = "New documents: no judgement that the fit learned from names them, as will be so for any that are added."
         if advised is not None and self.everything is not None and self.known is not None:
             told += (
-                f" For documents that it has learned from {_they(advised.point).lower()} "
+                f" For documents that the fit has learned from {_they(advised.point).lower()} "
                 f"{_percent(self.known.kept, 0)} % ({self.n_known:,} {self.unit}), so that over all "
                 f"{self.n_known + (self.n_new or 0):,} {self.unit} it is {_percent(self.everything.kept, 0)} %."
             )
@@ -396,8 +396,8 @@ class Recommendation:
         )
         if self.everything is not None and self.rival_everything is not None:
             told += (
-                f" Over all queries that keeps {_percent(self.rival_everything.kept, 0)} %, and this model "
-                f"{_percent(self.everything.kept, 0)} %: it is advised for that."
+                f" Over all queries it keeps {_percent(self.rival_everything.kept, 0)} %, and this model "
+                f"{_percent(self.everything.kept, 0)} %: that is why this model is advised."
             )
         yield told
 

@@ -51,8 +51,7 @@ class Population:
             return ""
         return (
             f"Scores are of the {self.n_new:,} of these queries that ask for new documents: none that is relevant to "
-            "them was learned from. The choice is by them, and by all queries between codes that they cannot tell "
-            "apart."
+            "them was learned from. The choice is by these; where they cannot tell two codes apart, all queries decide."
         )
 
 

@@ -299,7 +299,8 @@ def test_the_title_is_of_new_documents_where_they_are_told_apart(found):
         "of the raw vectors' ndcg@10."
     )
     beside = (
-        "For documents that it has learned from they keep 100 % (10 queries), so that over all 50 queries it is 100 %."
+        "For documents that the fit has learned from they keep 100 % (10 queries), so that over all 50 queries it is "
+        "100 %."
     )
     assert beside in page.summary
     assert ("50.0 %", "of the raw vectors' nDCG@10 of 0.6000, kept on new documents, 40 queries") in page.figures
