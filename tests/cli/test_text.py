@@ -13,7 +13,7 @@ def test_a_baseline_is_fitted_for_as_many_bytes_as_were_asked_for():
     assert fit.startswith("firstk fit rows.npy --objective reconstruction")
     assert fit.endswith("--queries q.npy --relevance r.csv --bytes-per-vector 64 -o pca")
     assert transform == "firstk transform pca rows.npy -k 40 --precision int8 -o short.npz"
-    assert queries == "firstk transform pca q.npy --side query -k 40 -o queries.npz"
+    assert queries == "firstk transform pca q.npy --side query -k 40 -o short_queries.npz"
     without, _ = commands_for(point, "model", "rows.npy", {})
     assert "--bytes-per-vector" not in without
 
@@ -24,12 +24,21 @@ def test_a_baseline_is_fitted_for_as_many_bytes_as_were_asked_for():
         (OperatingPoint(9, "embedded", 12, 0.9), ["m q.npy --side query --like short.npz"]),
         (OperatingPoint(9, "embedded", 12, 0.9, code=RAW), ["raw q.npy --side query --like short.npz"]),
         (OperatingPoint(9, "int8", 9, 0.9, code=RAW), []),
+        (OperatingPoint(9, "int8", 9, 0.9, code="plain truncation"), ["raw q.npy --side query -k 9"]),
+        (OperatingPoint(8, "binary", 1, 0.9, queries="binary"), ["m q.npy --side query --like short.npz"]),
+        (OperatingPoint(8, "binary", 1, 0.9, code=RAW, queries="binary"), ["raw q.npy --side query --like short.npz"]),
     ],
-    ids=["own bits", "raw bits", "raw, rounded"],
+    ids=["own bits", "raw bits", "raw, rounded", "truncated", "binary queries", "raw, binary queries"],
 )
 def test_queries_are_encoded_as_they_were_evaluated(point, queries):
     _, *found = commands_for(point, "m", "rows.npy", {}, {"--queries": "q.npy"})
-    assert found == [f"firstk transform {command} -o queries.npz" for command in queries]
+    assert found == [f"firstk transform {command} -o short_queries.npz" for command in queries]
+
+
+def test_queries_are_not_written_over_themselves():
+    point = OperatingPoint(9, "int8", 9, 0.9)
+    _, found = commands_for(point, "m", "rows.npy", {}, {"--queries": "short_queries.npz"})
+    assert found.endswith(" -o shorter_queries.npz")
 
 
 @pytest.mark.parametrize("shared", [True, False])

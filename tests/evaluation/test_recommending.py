@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -149,9 +151,59 @@ def test_a_baseline_that_is_behind_over_all_queries_must_be_clearly_ahead_on_new
 def test_a_limit_that_costs_much_is_said_to(share, heavy):
     table = table_of(own({4: share, 8: share - 0.1}), right(2000, 0.9))
     told = recommend(table, Limits(bytes_per_vector=8)).lines()
-    assert "With all 8 bytes that are allowed, this model did not score higher." in told
-    assert any(line.startswith("That is a heavy loss: few uses can do with 8 bytes.") for line in told) == heavy
-    assert not any("8 bytes that are allowed" in line for line in recommend(table, Limits(bytes_per_vector=4)).lines())
+    assert NOTHING_BETTER in told
+    assert any(line.startswith("Less than 80% is a heavy loss. Allow more than 8 bytes") for line in told) == heavy
+    assert not any(
+        "nothing that was evaluated" in line for line in recommend(table, Limits(bytes_per_vector=4)).lines()
+    )
+
+
+NOTHING_BETTER = "Of this model, nothing that was evaluated in at most 8 bytes scored better."
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        Limits(k=4, bytes_per_vector=8),
+        Limits(bytes_per_vector=8, precisions=("int8",)),
+        Limits(0.5, bytes_per_vector=8),
+    ],
+    ids=["k", "precision", "share"],
+)
+def test_other_limits_than_bytes_are_not_blamed_on_them(limits):
+    table = table_of(own({4: 0.5}) | own({8: 0.8}, precision="int4"), right(2000, 0.9))
+    told = recommend(table, limits).lines()
+    assert not any("nothing that was evaluated" in line or "heavy loss" in line for line in told)
+
+
+def test_a_simpler_code_that_is_as_good_is_not_said_to_be_the_best_of_its_kind():
+    """It takes no more bytes than the code it is as good as: with all that are allowed it may do better."""
+    chosen, equal = (Choice(OperatingPoint(8, "int8", 8, 0.8, code=code), 0.89) for code in ("", "PCA"))
+    found = Recommendation("accuracy", RAW, 0.9, chosen, bytes_per_vector=16, as_good=equal)
+    assert found.advised is equal
+    assert not any("nothing that was evaluated" in line for line in found.lines())
+    assert any("nothing that was evaluated" in line for line in replace(found, as_good=None).lines())
+
+
+def test_where_a_share_is_asked_for_the_rival_takes_no_more_bytes():
+    pca = {k: right(2000, share) for k, share in ((8, 0.5), (64, 0.95))}
+    points = {OperatingPoint(k, "int8", k, 0.0, code="PCA"): rows for k, rows in pca.items()}
+    table = table_of(own({8: 0.85, 64: 0.89}) | points, right(2000, 0.9))
+    found = recommend(table, Limits(0.9, bytes_per_vector=64))
+    assert (found.rival.point.bytes, found.rival_ahead) == (8, False)
+    assert not any("but not clearly" in line for line in found.lines())
+
+
+def test_all_queries_are_no_reason_where_they_speak_for_the_other():
+    """PCA and SVD are not sent to each other, whatever all queries say: that is not why."""
+    ours, pca = OperatingPoint(8, "int8", 8, 0.0), OperatingPoint(8, "int8", 8, 0.0, code="PCA")
+    everything = table_of({ours: right(2000, 0.9), pca: right(2000, 0.95)}, right(2000, 0.9))
+    beside = {"everything": everything, "known": everything, "n_known": 500, "label": "similarity, dot_products"}
+    hits = {ours: right(2000, 0.8), pca: right(2000, 0.805, seed=1)}
+    found = recommend(table_of(hits, right(2000, 0.9), **beside), Limits(bytes_per_vector=8))
+    assert found.advised is found.chosen
+    told = next(line for line in found.lines() if "but not clearly" in line)
+    assert "advised" not in told
 
 
 def test_a_product_quantizer_is_no_simpler():

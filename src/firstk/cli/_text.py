@@ -188,12 +188,12 @@ def commands_for(
     how = [*length, "--precision", point.precision] if point.is_prefix else ["--bytes-per-vector", str(point.bytes)]
     out = f"short{_ending(store, point.precision)}"
     yield shlex.join(["firstk", "transform", by, *source, *how, "-o", out])
-    queries = (judged or {}).get("--queries")
-    if queries is None or (by == "raw" and point.is_prefix):  # raw queries stay as they are
+    queries, rounded = (judged or {}).get("--queries"), not point.is_prefix or point.queries == "binary"
+    if queries is None or (point.code == RAW and not rounded):  # raw queries stay as they are
         return
-    alike = ["-k", str(point.k)] if point.is_prefix else ["--like", out]
-    asking = ["firstk", "transform", by, queries, *words_of(options), "--side", "query", *alike, "-o", "queries.npz"]
-    yield shlex.join(asking)
+    alike = ["--like", out] if rounded else ["-k", str(point.k)]
+    target = "short_queries.npz" if not str(queries).endswith("short_queries.npz") else "shorter_queries.npz"
+    yield shlex.join(["firstk", "transform", by, queries, *words_of(options), "--side", "query", *alike, "-o", target])
 
 
 def vector_options(place: VectorSource) -> dict[str, str | None]:

@@ -127,7 +127,8 @@ class _Group(_PlainFlags, TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write each command with the first paragraph of its help, whole."""
         found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
-        rows = [(name, str(one.help).partition("\n\n")[0]) for name, one in found.items() if one is not None]
+        shown = {name: one for name, one in found.items() if one is not None and not one.hidden}
+        rows = [(name, (one.help or "").partition("\n\n")[0]) for name, one in shown.items()]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 

@@ -240,10 +240,10 @@ def _lines(outcome: Outcome, queries: list[str]) -> list[str]:
         f"{number_of(outcome.bytes_per_vector, 'byte')} each, in {speed}."
     ]
     codes_alone, size = outcome.rows * outcome.bytes_per_vector, _size(outcome.path)
-    if size > 1.5 * codes_alone:
+    if outcome.precision == "embedded" and size > codes_alone and _has_note(outcome):
         lines.append(
-            f"The file takes {bytes_text(size)}, codes {bytes_text(codes_alone)} of it. The rest is other columns and, "
-            "whatever the number of rows, what the codes are read by."
+            f"The file takes {bytes_text(size)}, codes {bytes_text(codes_alone)} of it. The rest is other columns, if "
+            "there are any, and what the codes are read by, whatever the number of rows."
         )
     if before := outcome.finished_before:
         lines.append(f"{number_of(before, 'file')} {were(before)} finished before and not done again.")

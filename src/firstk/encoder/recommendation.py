@@ -21,6 +21,8 @@ RAW = "raw vectors"
 _ADDED = {"added": True}
 # A choice is made on searches for new documents alone where there are so many: fewer cannot tell codes apart.
 FEWEST_NEW = 30
+# Shares that differ by no more are as good: the level of `diagnose`.
+AS_GOOD = 0.005
 # A share below this is a loss that few uses can bear: the advice says so.
 HEAVY = 0.8
 # Said once wherever embedded bits are recommended.
@@ -197,8 +199,8 @@ class Recommendation:
         the choice is made on the others.
     rival_everything : Choice or None
         What `rival` keeps over all queries.
-    higher_is_better : bool
-        False for losses.
+    rival_ahead : bool
+        Whether `rival` scored better than `advised`, though not clearly.
 
     Examples
     --------
@@ -236,7 +238,7 @@ class Recommendation:
     known: Choice | None = field(default=None, metadata=_ADDED)
     rival: Choice | None = field(default=None, metadata=_ADDED)
     rival_everything: Choice | None = field(default=None, metadata=_ADDED)
-    higher_is_better: bool = field(default=True, metadata=_ADDED)
+    rival_ahead: bool = field(default=False, metadata=_ADDED)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -268,9 +270,14 @@ class Recommendation:
     @property
     def _above(self) -> bool:
         """Whether a share above 100 % is shown."""
-        choices = (self.better, self.chosen, self.safe, self.as_good, self.everything, self.known)
+        choices = (self.better, self.chosen, self.safe, self.as_good, self.everything, self.known, *self._said_rival)
         ends = (choice.kept if choice.high is None else choice.high for choice in choices if choice is not None)
         return self.reference == RAW and any(end > 1.005 for end in ends)
+
+    @property
+    def _said_rival(self) -> tuple[Choice, ...]:
+        """The rival, where the lines speak of it."""
+        return (self.rival,) if self.rival is not None and self.rival_ahead else ()
 
     def headline(self, rows: int | None = None) -> str:
         """Return the first line: what to store, what it keeps, and bytes."""
@@ -299,7 +306,7 @@ class Recommendation:
         if advised is not self.chosen:
             yield self._against_own()
         elif advised is not None:
-            yield from self._against_rival(advised)
+            yield from self._against_rival()
         yield from self._how_sure()
         if self.thresholds:
             parts = (f"{100 * s:g} %: {c.point} ({_bytes(c.point.bytes)})" for s, c in self._by_share())
@@ -311,7 +318,7 @@ class Recommendation:
 
     def _points(self) -> Iterator[OperatingPoint]:
         """Yield what the lines speak of, some of it more than once."""
-        shown = (self.advised, self.chosen, self.safe if self._unsure else None, *self.thresholds)
+        shown = (self.advised, self.chosen, self.safe if self._unsure else None, *self.thresholds, *self._said_rival)
         yield from (choice.point for choice in shown if choice is not None)
         if self.advised is None and self.best is not None:
             yield self.best.point
@@ -378,26 +385,27 @@ class Recommendation:
     def _own_over_all(self) -> str:
         """Say what this model keeps over all queries, where that is more than what is advised for new documents."""
         own, advised = self.rival_everything, self.everything
-        if own is None or advised is None or own.kept <= advised.kept:
+        if own is None or advised is None or own.kept - advised.kept <= AS_GOOD:
             return ""
         return (
             f" Over all queries it keeps {_percent(own.kept, 0)} %, against {_percent(advised.kept, 0)} %: take it if "
             "few documents will be added."
         )
 
-    def _against_rival(self, advised: Choice) -> Iterator[str]:
-        """Say why a baseline that scored higher is not advised."""
-        rival, sign = self.rival, 1 if self.higher_is_better else -1
-        if rival is None or sign * (rival.point.score - advised.point.score) <= 0:
+    def _against_rival(self) -> Iterator[str]:
+        """Say why a baseline that scored better is not advised."""
+        rival = self.rival
+        if rival is None or not self.rival_ahead:
             return
         told = (
-            f"Measured higher in {_bytes(rival.point.bytes)}, but not clearly: {rival.point}, "
-            f"{_score(rival.point.score)} ({rival.share})."
+            f"Better in {_bytes(rival.point.bytes)}, but not clearly: {rival.point}, {_score(rival.point.score)} "
+            f"({rival.share})."
         )
-        if self.everything is not None and self.rival_everything is not None:
+        own, other = self.everything, self.rival_everything
+        if own is not None and other is not None and own.kept - other.kept > AS_GOOD:
             told += (
-                f" Over all queries it keeps {_percent(self.rival_everything.kept, 0)} %, and this model "
-                f"{_percent(self.everything.kept, 0)} %: that is why this model is advised."
+                f" Over all queries it keeps {_percent(other.kept, 0)} %, and this model {_percent(own.kept, 0)} %: "
+                "that is why this model is advised."
             )
         yield told
 
@@ -434,13 +442,14 @@ class Recommendation:
     def _about_limit(self, advised: Choice) -> Iterator[str]:
         """Say why bytes are left where they are, and that a limit costs much where it does."""
         most = self.bytes_per_vector
-        if self.keep is not None or most is None:
+        others = (self.keep, self.k, self.seconds, self.as_good, self.precisions or None)
+        if most is None or any(limit is not None for limit in others):
             return
         if advised.point.bytes < most:
-            whose = "this model" if not advised.point.code else advised.point.code
-            yield f"With all {_bytes(most)} that are allowed, {whose} did not score higher."
+            whose = {"": "this model", RAW: f"the {RAW}"}.get(advised.point.code, advised.point.code)
+            yield f"Of {whose}, nothing that was evaluated in at most {_bytes(most)} scored better."
         if (advised.kept if advised.high is None else advised.high) < HEAVY:
-            yield f"That is a heavy loss: few uses can do with {_bytes(most)}. Allow more, or ask for a share to keep."
+            yield f"Less than {HEAVY:.0%} is a heavy loss. Allow more than {_bytes(most)}, or ask for a share to keep."
 
     def _how_sure(self) -> Iterator[str]:
         """Say so where the rows cannot tell whether the share is kept, with the safe choice and how many would tell."""

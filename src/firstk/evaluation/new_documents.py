@@ -51,7 +51,8 @@ class Population:
             return ""
         return (
             f"Scores are of the {self.n_new:,} of these queries that ask for new documents: none that is relevant to "
-            "them was learned from. The choice is by these; where they cannot tell two codes apart, all queries decide."
+            "them was learned from. The choice is by these; a baseline that is behind over all queries must be clearly "
+            "ahead on them."
         )
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int, is_real
 from firstk.data.precision import PRECISIONS
 from firstk.encoder.curve import REFERENCES, SHARES
-from firstk.encoder.recommendation import PRODUCT_QUANTIZER, RAW, Choice, OperatingPoint, Recommendation
+from firstk.encoder.recommendation import AS_GOOD, PRODUCT_QUANTIZER, RAW, Choice, OperatingPoint, Recommendation
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ OF_MANY = 3.7
 # Shares that differ by less are equal: codes of float32 are summed to 1e-7, on each processor its own.
 ROUNDING = 1e-6
 KEEP = 0.99
-# A simpler code that is behind by no more than this share, and not clearly, is as good: the level of `diagnose`.
-AS_GOOD = 0.005
 # Objectives that are a baseline themselves, by the names that tables have (`objective_name`), and which.
 SOLVED = {"reconstruction": "PCA", "similarity, dot_products": "uncentred SVD"}
 # A baseline that is evaluated to be seen, and no advice: columns drawn at random.
@@ -293,7 +291,7 @@ def recommend(table: PrecisionTable, limits: Limits | None = None) -> Recommenda
         k=limits.k,
         precisions=() if set(limits.precisions) >= set(PRECISIONS) else limits.precisions,
         seconds=limits.seconds,
-        higher_is_better=table.higher_is_better,
+        rival_ahead=rival is not None and chosen is not None and rule.is_ahead(rival, chosen),
     )
     return _with_known(advice, table, limits.relative_to)
 
@@ -452,9 +450,15 @@ class _Rule:
         """Return the best of other codes within the limit of bytes, or in no more than the one chosen takes."""
         if chosen is None:
             return None
-        points, most = self.found.points, self.limits.bytes_per_vector
-        within = [i for i in np.flatnonzero(others) if points[i].bytes <= (most or points[chosen].bytes)]
+        points, limits = self.found.points, self.limits
+        most = points[chosen].bytes if limits.keep is not None else limits.bytes_per_vector or points[chosen].bytes
+        within = [i for i in np.flatnonzero(others) if points[i].bytes <= most]
         return self._highest(np.array(within)) if within else None
+
+    def is_ahead(self, one: int, other: int) -> bool:
+        """Tell whether a point keeps more than another, though not clearly."""
+        ahead = self.found.shares[one] > self.found.shares[other] + ROUNDING
+        return bool(ahead) and not self._clearly_above(one, other)
 
     def _highest(self, places: np.ndarray) -> int:
         """Return the first of the positions whose share is the highest, up to rounding."""

@@ -24,6 +24,8 @@ from firstk.encoder.storage.folder import (
 )
 from firstk.exceptions import CorruptModelError, InvalidInputError
 
+# The file in which `firstk fit` keeps its evaluation.
+EVALUATION = "study.json"
 _FLOAT32 = 4
 
 
@@ -167,7 +169,8 @@ class ModelInfo:
         if self.curve is None:
             return []
         shown = shown_lengths(self.curve.k)
-        lines = ["", "  The first k coordinates as float32; of other precisions and bytes tells 'firstk report'."]
+        beside = " Other precisions: firstk report." if EVALUATION in self.files else ""
+        lines = ["", f"  The first k coordinates as float32.{beside}"]
         lines += [f"  {'k':>6}  {self.curve.metric:>20}  {'bytes':>16}"]
         lines += [f"  {k:>6}  {score:>20.4f}  {_FLOAT32 * k:>16,}" for k, score in self.curve if k in shown]
         if self.recommendation is not None:  # it says which length to take, in which precision

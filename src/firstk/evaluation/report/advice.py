@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePath
 
 from firstk._base.checks import bad_parameter, check_fraction
+from firstk.data.precision import PRECISIONS
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.recommendation import (
+    ABOUT_BITS,
     EMBEDDED,
     PRODUCT_QUANTIZER,
     RAW,
@@ -51,7 +54,7 @@ def advice_of(
         allowed = f"a prefix length of this evaluation, up to {curve.k[-1]}; the nearest is {near}"
         raise bad_parameter("k", "report", allowed, k)
     if k is None and keep is None and bytes_per_vector is None and report.recommendation is not None:
-        return report.recommendation
+        return _with_rival(report.recommendation, table)
     if table is None or (k is not None and all(point.k != k for point in table.prefixes)):
         table = _table_of(report)
     limits = Limits(keep, bytes_per_vector=bytes_per_vector, k=k)
@@ -64,6 +67,26 @@ def advice_of(
         return table.recommend(limits)
     except InvalidInputError:
         return None  # a share of a score that is not positive
+
+
+def _with_rival(saved: Recommendation, table: PrecisionTable | None) -> Recommendation:
+    """Return a saved recommendation; one of an earlier version with the best of what it does not advise."""
+    if saved.rival is not None or saved.chance is not None or table is None:
+        return saved
+    limits = Limits(
+        saved.keep,
+        bytes_per_vector=saved.bytes_per_vector,
+        k=saved.k,
+        seconds=saved.seconds,
+        precisions=saved.precisions or tuple(PRECISIONS),
+    )
+    try:
+        again = table.recommend(limits if limits.chooses else Limits(KEEP))
+    except InvalidInputError:
+        return saved
+    if again.advised is None or saved.advised is None or again.advised.point != saved.advised.point:
+        return saved
+    return replace(saved, rival=again.rival, rival_everything=again.rival_everything, rival_ahead=again.rival_ahead)
 
 
 def _table_of(report: HeldOutReport) -> PrecisionTable:
@@ -170,8 +193,8 @@ def _about_rival(advice: Recommendation, rival: Choice) -> str:
     """Say whose share the third figure is, and what it is over all queries where the choice is on new documents."""
     limit = advice.bytes_per_vector
     who = "the best baseline" if rival.point.code else "this model"
-    within = "as few bytes" if limit is None else f"at most {limit:,} bytes"
-    told = f"by {who} in {within}{advice.where}: {rival.point}, {rival.point.bytes:,} bytes"
+    within = "" if limit is None or advice.keep is not None else f" in at most {limit:,} bytes"
+    told = f"by {who}{within}{advice.where}: {rival.point}, {rival.point.bytes:,} bytes"
     if advice.rival_everything is None or advice.everything is None:
         return told
     theirs, ours = (f"{100 * choice.kept:.0f} %" for choice in (advice.rival_everything, advice.everything))
@@ -190,14 +213,14 @@ def terms_of(advice: Recommendation | None, lead: PrefixCurve) -> tuple[tuple[st
         advice.safe,
         advice.as_good,
         advice.best,
+        advice.rival,
         *advice.thresholds,
     )
     points = [choice.point for choice in choices if choice is not None]
     if any(point.is_prefix for point in points):
         terms.append(COORDINATES_TERM)
-    # Of embedded bits the summary tells.
-    names = (name for point in points for name in (point.code, point.precision))
-    terms += known_terms(name for name in names if name not in ("faiss", EMBEDDED))
+    told = {"faiss"} if ABOUT_BITS not in advice.lines() else {"faiss", EMBEDDED}
+    terms += known_terms(name for point in points for name in (point.code, point.precision) if name not in told)
     if any(choice is not None and choice.low is not None for choice in choices):
         name, _ = interval_term(advice.confidence)
         count = f"{advice.unit} evaluated" if advice.n_evaluated is None else f"{advice.n_evaluated:,} {advice.unit}"

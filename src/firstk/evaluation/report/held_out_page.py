@@ -23,7 +23,7 @@ NEW_TEXT = "These scores are of searches for new documents, which the fit has no
 STORAGE_TEXT = (
     "Bytes of the vectors as they are, of what is recommended, of embedded bits, and of the first k coordinates in "
     "each precision. A file or a database adds ids, other columns and its index to them, and once, "
-    "whatever the number of rows, some MB by which embedded bits are read."
+    "whatever the number of rows, what embedded bits are read by."
 )
 IMAGES_TEXT = (
     "Held-out images above; below, what the best linear decoder rebuilds from their first k coordinates, and the share "

@@ -79,7 +79,8 @@ class PrecisionSection:
         if self.chosen is None:
             return None
         sign, size = 1 if self.table.higher_is_better else -1, self.chosen.bytes
-        fitting = (point for point in self.table.prefixes if point.bytes <= size)
+        lengths = self.table.supported
+        fitting = (o for o in self.table.prefixes if o.bytes <= size and (lengths is None or o.k in lengths))
         best = max(fitting, key=lambda point: sign * point.score, default=None)
         return None if best is None else best.k
 

@@ -120,8 +120,8 @@ PRECISION_TERMS = {
     "int4": "half a byte a number, which is one of 16 levels.",
     "binary": "1 bit a number: is it above or below the middle?",
     "binary, binary queries": "queries are rounded to bits as well, as in a binary index. Other queries stay float32.",
-    EMBEDDED: "a code as one string of bytes, what matters most first: cut after any byte, what is left is a code. "
-    "Queries stay float32.",
+    EMBEDDED: "each vector becomes a string of bytes, the most important bits first. It can be cut after any byte, and "
+    "queries stay float32.",
     PRODUCT_QUANTIZER: "of faiss: a vector is cut into pieces, and a byte names the nearest of 256 patterns for each.",
 }
 
