@@ -74,9 +74,9 @@ mteb.evaluate(PrefixModel(model, encoder, bytes_per_vector=32), mteb.get_task("S
 
 `python -m benchmarks.evidence.mteb_tasks` runs STSBenchmark, SciFact and Banking77Classification of mteb from local
 files. For the same codes its scores and ours are the same to five digits on the first two (STSBenchmark at 8 and 32:
-0.57470, 0.75288; SciFact at 16 and 64: 0.30006, 0.56603). On the third they differ in the fourth (0.69458 and 0.69419 at
-8, 0.85201 and 0.85208 at 32): its logistic regression stops after 100 iterations, before it has converged, and carries
-last digits on. The bound of 0.001 for it was set after these figures.
+0.57470, 0.75288; SciFact at 16 and 64: 0.30006, 0.56603). On the third they differ in the fourth (0.69458 and 0.69419
+at 8, 0.85201 and 0.85208 at 32): its logistic regression stops after 100 iterations, before it has converged, and
+carries last digits on. The bound of 0.001 for it was set after these figures.
 """
 
 
