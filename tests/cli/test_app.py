@@ -200,3 +200,10 @@ app.main()
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+
+
+def test_help_breaks_no_name_at_a_hyphen():
+    for command in ("fit", "curve", "transform", "align"):
+        text = command_line.firstk(command, "--help").stdout
+        assert "--" in text
+        assert not [line for line in text.splitlines() if line.endswith("-") or "\u2011" in line]

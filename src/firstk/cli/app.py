@@ -89,8 +89,12 @@ _THERE: dict[str, Callable[[Any], None]] = {
 _ADDRESSES = {("transform", "out"), ("sample", "out"), ("info", "model_or_codes")}
 
 
-class _PlainFlags:
-    """Show flags without a type, which newer versions of typer print."""
+# A hyphen at which help texts are not broken: names of options stay in one piece.
+_JOINED = "\u2011"
+
+
+class _PlainHelp:
+    """Show flags without a type, which newer versions of typer print, and break no line at a hyphen."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, as help shows them."""
@@ -98,10 +102,16 @@ class _PlainFlags:
         for one in params:
             if getattr(one, "is_flag", False) and one.metavar is None:
                 one.metavar = ""
+            if getattr(one, "help", None):
+                one.help = one.help.replace("-", _JOINED)
         return params
 
+    def get_help(self, ctx: Any) -> str:
+        """Return the help text, wrapped."""
+        return str(super().get_help(ctx)).replace(_JOINED, "-")  # type: ignore[misc]
 
-class _Command(_PlainFlags, TyperCommand):
+
+class _Command(_PlainHelp, TyperCommand):
     """A command of firstk."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -121,7 +131,7 @@ class _Command(_PlainFlags, TyperCommand):
             raise
 
 
-class _Group(_PlainFlags, TyperGroup):
+class _Group(_PlainHelp, TyperGroup):
     """All commands."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -137,7 +147,8 @@ def _register(app: typer.Typer, command: Callable[..., None], example: str) -> N
     """Add a command, whose help is its docstring with an example, or two, after the first paragraph."""
     first, *rest = _unwrapped(command.__doc__ or "")
     searching = (f"For search: {SEARCHING[command.__name__]}",) if command.__name__ in SEARCHING else ()
-    app.command(cls=_Command, help="\n\n".join((first, f"Example: {example}", *searching, *rest)))(command)
+    text = "\n\n".join((first, f"Example: {example}", *searching, *rest))
+    app.command(cls=_Command, help=text.replace("-", _JOINED))(command)
 
 
 def _unwrapped(text: str) -> list[str]:
