@@ -204,6 +204,6 @@ app.main()
 
 def test_help_breaks_no_name_at_a_hyphen():
     for command in ("fit", "curve", "transform", "align"):
-        text = command_line.firstk(command, "--help").stdout
+        text = firstk(command, "--help").stdout
         assert "--" in text
         assert not [line for line in text.splitlines() if line.endswith("-") or "\u2011" in line]
