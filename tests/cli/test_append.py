@@ -11,8 +11,8 @@ from command_line import firstk
 from firstk import PrefixEncoder
 from firstk.data import load_digits
 from firstk.data.files import write_vectors
+from firstk.encoder.storage.folder import EVALUATION
 from firstk.estimator.fit_files import draw
-from firstk.evaluation.records import FILE
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_rows_are_added_exactly(home):
     said = json.loads(done.stdout)
     assert (said["rows"], said["held_out"]) == (len(seen), len(held))
     assert f"{len(seen) - 1000} rows added to the 1,000 of kept: {len(seen):,} in all" in done.stderr
-    assert f'"rows fitted on": {len(seen)}' in (home / "more" / FILE).read_text()
+    assert f'"rows fitted on": {len(seen)}' in (home / "more" / EVALUATION).read_text()
 
 
 def test_the_files_of_a_model_that_grew_are_known(home):

@@ -266,12 +266,11 @@ def _run(
 ) -> tuple[StreamedFit, HeldOutReport | None, int]:
     """Fit, evaluate and save, and count the rows that were dropped."""
     from firstk._base.concurrency import Alongside
-    from firstk.encoder.storage.folder import check_target
+    from firstk.encoder.storage.folder import EVALUATION, check_target
     from firstk.estimator.fit_files import fit_stream
     from firstk.evaluation.fit_task import open_fit
     from firstk.evaluation.held_out import evaluate_fit, steps_of
     from firstk.evaluation.recommending import Limits
-    from firstk.evaluation.records import FILE
 
     check_target(out)  # before the work, not after it
     task = open_fit(place, held_out, seed, from_pairs=from_pairs)
@@ -306,7 +305,7 @@ def _run(
         curve=curve,
         recommendation=found.recommendation,
         source_model=source_model,
-        extra={FILE: found.to_json()},
+        extra={EVALUATION: found.to_json()},
         moments=moments,
         held_out=profile.result(),
     )

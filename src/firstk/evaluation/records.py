@@ -18,13 +18,12 @@ from firstk._base.checks import is_int, is_real
 from firstk._base.json_records import LIMIT, from_json, to_plain
 from firstk.encoder.curve import PrefixCurve, supported_lengths
 from firstk.encoder.recommendation import Recommendation
-from firstk.encoder.storage.folder import read_extra, read_manifest
+from firstk.encoder.storage.folder import EVALUATION, read_extra, read_manifest
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.packed import Packed
 from firstk.exceptions import InvalidInputError
 
 FORMAT = "firstk.Study/1"
-FILE = "study.json"
 
 
 @dataclass(frozen=True)
@@ -208,7 +207,7 @@ class HeldOutReport:
 
 def read_report(model: str | Path) -> HeldOutReport:
     """Read the held-out report of a model folder."""
-    text = read_extra(model, FILE)
+    text = read_extra(model, EVALUATION)
     if text is None:
         raise InvalidInputError(
             f"'{model}' holds a model without an evaluation: it was saved from Python, or fitted with nothing held "

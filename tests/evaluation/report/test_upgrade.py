@@ -99,7 +99,8 @@ def test_tables_fit_the_width(report, browser, tmp_path, width):
 
     tables = "return [...document.querySelectorAll('.scroll')].map((one) => one.scrollWidth - one.clientWidth)"
     # A busy machine may lay the page out once more after it has loaded.
-    WebDriverWait(browser, 10).until(lambda page: page.execute_script(tables) == [0] * len(report.pools))
+    expected = [0] * len(report.pools)
+    assert WebDriverWait(browser, 10).until(lambda page: page.execute_script(tables) == expected)
 
 
 def test_prices_are_on_the_axis(report):

@@ -37,6 +37,8 @@ FORMAT_VERSION = 2
 # What a folder of each format holds, and the class that loads it.
 FORMATS = {FORMAT: ("an encoder", "PrefixEncoder"), "firstk-alignment": ("an alignment", "PrefixAlignment")}
 CONFIG, TENSORS, CARD = "config.json", "model.safetensors", "README.md"
+# The further file in which `firstk fit` keeps its evaluation.
+EVALUATION = "study.json"
 # Facts about the folder; everything else in it is about the encoder.
 _HEADER = ("format", "format_version", "files", "digest")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

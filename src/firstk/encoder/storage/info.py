@@ -15,6 +15,7 @@ from firstk.encoder.storage.card import saved_curve, saved_recommendation, small
 from firstk.encoder.storage.folder import (
     CARD,
     CONFIG,
+    EVALUATION,
     FORMAT_VERSION,
     TENSORS,
     check_facts,
@@ -24,8 +25,6 @@ from firstk.encoder.storage.folder import (
 )
 from firstk.exceptions import CorruptModelError, InvalidInputError
 
-# The file in which `firstk fit` keeps its evaluation.
-EVALUATION = "study.json"
 _FLOAT32 = 4
 
 
