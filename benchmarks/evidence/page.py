@@ -1,4 +1,7 @@
-"""The page of the docs, from the record: ``python -m benchmarks.evidence.page`` writes it; a test compares the two."""
+"""The page of the docs, from the record: ``python -m benchmarks.evidence.page`` writes it and its figure.
+
+A test compares page and record.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 
 from scipy.stats import spearmanr
 
-from benchmarks.evidence import goals
+from benchmarks.evidence import goals, summary
 from benchmarks.evidence.record import RECORD
 from firstk._base.atomic_file import atomic_file
 
@@ -86,6 +89,7 @@ def made(record: Mapping[str, Any]) -> str:
     lines = [
         INTRODUCTION,
         *_models(record),
+        *summary.section(coordinates),
         *_matrices(coordinates, in_bytes),
         *_losses(record),
         *goals.section(record),
@@ -159,8 +163,10 @@ def _losses(record: Tables) -> list[str]:
     lines = [
         "## Losses",
         "",
-        "Every comparison in which a peer is ahead, with the 95 % interval of the difference.",
+        "Every comparison in which a peer is ahead: by peer, then one by one with the 95 % interval of the difference.",
+        "[What limits ours there](decisions.md#where-peers-are-ahead).",
         "",
+        *summary.losses(record),
     ]
     found = [
         f"| {table['model']} | {title} | {k}{' bytes' if table['unit'] == 'bytes' else ''} | {peer} "
@@ -257,8 +263,9 @@ def _unit(tables: Tables) -> str:
 
 
 def main() -> int:
-    """Write the page."""
+    """Write the page and its figure."""
     record = json.loads(RECORD.read_text("utf-8"))
+    summary.draw(_of_unit(record, "coordinates"))
     with atomic_file(PAGE, "The page") as draft:
         draft.write_text(made(record), "utf-8")
     return 0

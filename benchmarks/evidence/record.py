@@ -40,7 +40,7 @@ def table_of(task: Task, runs: Mapping[Method, Run], left_out: list[str]) -> dic
         "unit": unit,
         "ks": list(ks),
         "command": _command(task, runs),
-        "code": code()[:12],
+        "code": code(unit)[:12],
         "chosen": None if best is None else best.name,
         "rows": {part: int(parts[part][0].n) for part in parts},
         "raw": {part: round(float(raw[part].score()[0]), DIGITS) for part in parts},

@@ -21,7 +21,9 @@ from firstk.metrics.bootstrap import MeanScore, RankAgreement
 
 KINDS = {"mean": (MeanScore, "values", None), "rank": (RankAgreement, "values", "scores"),
          "clusters": (Clustered, "clusters", "labels")}  # fmt: skip
-SOURCES = ("_base", "moments", "losses", "objectives", "orderings", "solvers", "estimator")
+# Folders of firstk that fit codes, and those that turn codes into bytes.
+_FITS_CODES = ("_base", "moments", "losses", "objectives", "orderings", "solvers", "estimator")
+SOURCES = {"coordinates": _FITS_CODES, "bytes": (*_FITS_CODES, "data/bits", "encoder")}
 _FITS: dict[tuple[Method, Any, int, str], tuple[Encode, float]] = {}
 
 
@@ -128,18 +130,18 @@ def kept_at(task: Task, method: Method, folder: Path) -> Path:
     )
     digest.update((task.training.digest() + task.everything.digest()).encode())
     if method.ours:
-        digest.update(code().encode())
+        digest.update(code(method.unit).encode())
     name = f"{task.model}, {task.name}, {method.name}, {digest.hexdigest()[:12]}.npz".replace(" ", "_")
     return folder / "runs" / name
 
 
 @cache
-def code() -> str:
-    """Return a hash of the sources of firstk that fit codes."""
+def code(unit: str) -> str:
+    """Return a hash of the sources of firstk that fit codes, and of those that make bytes of them where these count."""
     import firstk
 
     root = Path(firstk.__file__).parent
-    files = [file for name in SOURCES for file in sorted((root / name).rglob("*.py"))]
+    files = [file for name in SOURCES[unit] for file in sorted((root / name).rglob("*.py"))]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 

@@ -240,6 +240,20 @@ def test_rows_in_place_of_the_sample(reconstruction):
     same(loaded.quantizer(rows=X[::-1]), reconstruction.quantizer())
 
 
+@pytest.mark.parametrize("scored", [True, False])
+@pytest.mark.parametrize("loaded", [True, False])
+def test_codes_of_scored_pairs_have_no_codebooks(scored, loaded, tmp_path):
+    """They serve the order of all pairs, near and far; codebooks serve the nearest few."""
+    left, right = MANY, draw(1, len(MANY))
+    scores = np.einsum("ij,ij->i", left, right) if scored else None
+    encoder = PrefixEncoder(objective=Similarity("neighbors", 0.5, 0.0)).fit_pairs(left, right, scores).encoder_
+    if loaded:
+        encoder.save(tmp_path / "model")
+        encoder = FittedEncoder.load(tmp_path / "model")
+    for quantizer in (encoder.quantizer(), encoder.quantizer(rows=MANY)):
+        assert (quantizer.codebooks.levels == 0) == scored
+
+
 def test_sparse_rows_that_stay_sparse(monkeypatch):
     monkeypatch.setattr("firstk.estimator.problem._DENSE_BYTES", 0)
     rows = sparse.csr_matrix(np.where(np.abs(X) < 0.5, 0, X))

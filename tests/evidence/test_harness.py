@@ -94,6 +94,19 @@ def test_a_run_is_kept_and_read_back(task, tmp_path):
         np.testing.assert_array_equal(again.score(part), first.score(part))
 
 
+@pytest.mark.parametrize("folder", runs.SOURCES["bytes"])
+def test_a_run_of_ours_is_made_again_where_the_code_behind_it_has_changed(folder, tmp_path, monkeypatch):
+    """The sources of a small package, of which each folder is changed in turn: bytes depend on all of them."""
+    for name in runs.SOURCES["bytes"]:
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "one.py").write_text("1")
+    monkeypatch.setattr("firstk.__file__", str(tmp_path / "__init__.py"))
+    before = {unit: runs.code.__wrapped__(unit) for unit in runs.SOURCES}
+    (tmp_path / folder / "one.py").write_text("2")
+    changed = [unit for unit in runs.SOURCES if runs.code.__wrapped__(unit) != before[unit]]
+    assert changed == (["bytes"] if folder in ("data/bits", "encoder") else ["coordinates", "bytes"])
+
+
 def test_tasks_with_the_same_training_part_share_fits():
     task, _ = labelled()
     fits = []

@@ -2,7 +2,8 @@
 
 import json
 
-from benchmarks.evidence import goals
+import pytest
+from benchmarks.evidence import goals, summary
 from benchmarks.evidence.page import PAGE, made
 from benchmarks.evidence.record import RECORD
 
@@ -14,7 +15,7 @@ def test_the_page_is_that_of_the_record():
 def test_losses_are_counted_and_listed():
     one = {"difference": -0.05, "low": -0.07, "high": -0.03, "p": 0.001, "verdict": "behind"}
     two = one | {"difference": 0.05, "low": 0.03, "high": 0.07, "verdict": "ahead"}
-    scores = {"test": {"all": [0.5, 0.6]}}
+    scores = {"test": {"all": [0.5, 0.6]}, "ours": False}
     table = {
         "model": "minilm", "task": "made", "measure": "accuracy", "unit": "coordinates", "ks": [8, 16],
         "chosen": "firstk fisher", "rows": {"all": 10}, "raw": {"all": 0.7},
@@ -31,6 +32,38 @@ def test_losses_are_counted_and_listed():
         "| minilm | made | fisher | 1-0-0 | 0-1-0 |\n\nIn all: 1 ahead, 1 level, 0 behind." in page
     )  # with labels: LDA
     assert "| minilm | made | **-0.050** | +0.050 |" in page
+    assert "| PCA | 1 | made | minilm | 8 | -0.050 |" in page
+
+
+def scored(ours, peer):
+    return {
+        "model": "minilm", "task": "sts", "ks": [8, 16], "chosen": "firstk a", "raw": {"all": 0.8},
+        "methods": {
+            "firstk a": {"ours": True, "test": {"all": ours}}, "PCA": {"ours": False, "test": {"all": peer}},
+            "truncation": {"ours": False, "test": {"all": [0.1, 0.2]}},
+        },
+        "comparisons": {"all": {}},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("ours", "peer", "row"),
+    [
+        ([0.77, 0.78], [0.7, 0.77], "8 | 16 (PCA) | 16 | more"),
+        ([0.7, 0.759], [0.7, 0.7], "more | more | more | more"),
+        ([0.7, 0.76], [0.76, 0.7], "16 | 8 (PCA) | 8 | more"),
+    ],
+)
+def test_the_shortest_code_keeps_95_percent(ours, peer, row):
+    assert f"| minilm | STS benchmark | {row} |" in summary.section({"minilm, sts": scored(ours, peer)})
+
+
+def test_the_figure_has_a_panel_for_each_model_and_task(tmp_path):
+    tables = {"minilm, sts": scored([0.77, 0.78], [0.7, 0.77])}
+    summary.draw(tables, tmp_path / "figure.svg")
+    summary.draw(tables, tmp_path / "again.svg")
+    assert (tmp_path / "figure.svg").read_bytes() == (tmp_path / "again.svg").read_bytes()
+    assert "STS benchmark: minilm" in (tmp_path / "figure.svg").read_text("utf-8")
 
 
 def test_goals_are_met_or_missed_by_the_code_that_validation_data_chose():

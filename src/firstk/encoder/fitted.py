@@ -370,11 +370,17 @@ class FittedEncoder:
         return None if self.sample is None else self._cells_of(self.sample)
 
     def _cells_of(self, sample: Mapping[str, Rows]) -> Cells:
-        """Return cells of the codes of some rows, summed in float64: on any processor they are nearly the same."""
+        """Return cells of the codes of some rows, summed in float64: on any processor they are nearly the same.
+
+        Codes that learned from scored pairs have no codebooks: what is asked of them is the order of all pairs, near
+        and far, not the nearest few (figures in docs/decisions.md).
+        """
         X = sample["X"]
         X = X.astype(np.float64) if is_sparse(X) else np.asarray(X, dtype=np.float64)
         weight = sample.get("weight")
-        return Cells.fit(self.encode(X, owner="quantizer"), None if weight is None else np.asarray(weight))
+        weight = None if weight is None else np.asarray(weight)
+        search = not self.config.get("scored_pairs", False)
+        return Cells.fit(self.encode(X, owner="quantizer"), weight, codebooks=search)
 
     def fingerprint(self, k: int | None = None) -> str:
         """Return a checksum of all that turns a vector into its first k coordinates."""

@@ -284,6 +284,8 @@ class Problem:
         if request.objective.conventions.scaling == "projection":
             encoder = replace(encoder, components=_in_order(encoder.components))
         config = self._config(request.objective, statistics.moments.rows, statistics.fingerprint, choice, encoder.d)
+        if isinstance(statistics.moments, PairMoments) and statistics.moments.scored:
+            config["scored_pairs"] = True
         return replace(encoder, config={**config, **encoder.config})
 
     def request(self, objective: Objective, statistics: Statistics, rows: Rows | None = None) -> FitRequest:

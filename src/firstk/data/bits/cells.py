@@ -29,18 +29,23 @@ class Cells:
     ----------
     trees : Trees
     codebooks : Codebooks
-        None (``levels == 0``) where there were too few rows, and in models of earlier versions.
+        None (``levels == 0``) where there were too few rows, where none were wanted, and in models of earlier
+        versions.
     """
 
     trees: Trees
     codebooks: Codebooks
 
     @classmethod
-    def fit(cls, Z: ArrayLike, weight: ArrayLike | None = None) -> Cells:
-        """Fit both on codes of shape (n, d), whose rows may have weights; a sample of some thousands is enough."""
+    def fit(cls, Z: ArrayLike, weight: ArrayLike | None = None, *, codebooks: bool = True) -> Cells:
+        """Fit both on codes of shape (n, d), whose rows may have weights; a sample of some thousands is enough.
+
+        Codebooks find groups of near rows, which is what a search asks for. Cosines of pairs that are far apart are
+        kept better by trees alone: they spend the same bits on more coordinates.
+        """
         Z = check_matrix(Z, "Cells.fit", "Z")
         weight = check_weights(weight, len(Z), "Cells.fit", "weight")
-        books, left = Codebooks.fit(Z, weight)
+        books, left = Codebooks.fit(Z, weight) if codebooks else (Codebooks.none(), Z[:, :0])
         return cls(Trees.fit(np.hstack([left, Z[:, left.shape[1] :]]), weight), books)
 
     @property
