@@ -18,8 +18,8 @@ from firstk._base.atomic_file import atomic_file
 
 RECORD = Path(__file__).resolve().parents[2] / "results" / "evidence.json"
 DIGITS = 4
-# Ours without labels or pairs.
-UNSUPERVISED = "firstk similarity"
+# Ours without labels or pairs: for vectors like those of the fit, and for others.
+UNSUPERVISED = ("firstk similarity", "firstk similarity, projections")
 
 
 def table_of(task: Task, runs: Mapping[Method, Run], left_out: list[str]) -> dict[str, Any]:
@@ -83,10 +83,9 @@ class _Scored:
 
 
 def _without_labels(scored: Mapping[Method, _Scored]) -> dict[str, Any]:
-    """Return similarity, fitted on vectors alone, against the peers that are, where it was run."""
-    own = [method for method in scored if method.name == UNSUPERVISED]
+    """Return similarity, fitted on vectors alone, against the peers that are, for each setting that was run."""
     rows = {method: one for method, one in scored.items() if method.needs == "rows"}
-    return _compared(own[0], rows) if own else {}
+    return {method.name: _compared(method, rows) for method in scored if method.name in UNSUPERVISED}
 
 
 def _compared(best: Method, scored: Mapping[Method, _Scored]) -> dict[str, Any]:

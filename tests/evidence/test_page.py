@@ -21,7 +21,7 @@ def test_losses_are_counted_and_listed():
         "chosen": "firstk fisher", "rows": {"all": 10}, "raw": {"all": 0.7},
         "methods": {"firstk fisher": scores, "PCA": scores, "LDA": scores},
         "comparisons": {"all": {"PCA": [one, two], "LDA": [two, two | {"verdict": "level"}]}},
-        "without labels": {"all": {"PCA": [one, two]}}, "not run": ["CSR"],
+        "without labels": {"all": {"firstk similarity": {"PCA": [one, two]}}}, "not run": ["CSR"],
     }  # fmt: skip
     page = made({"minilm, made": table})
     assert "| minilm | made | fisher | 1-0-1 | 1-1-0 |" in page
@@ -31,7 +31,7 @@ def test_losses_are_counted_and_listed():
     assert (
         "| minilm | made | fisher | 1-0-0 | 0-1-0 |\n\nIn all: 1 ahead, 1 level, 0 behind." in page
     )  # with labels: LDA
-    assert "| minilm | made | **-0.050** | +0.050 |" in page
+    assert "| minilm | made | similarity | **-0.050** | +0.050 |" in page
     assert "| PCA | 1 | made | minilm | 8 | -0.050 |" in page
 
 
@@ -80,7 +80,7 @@ def test_goals_are_met_or_missed_by_the_code_that_validation_data_chose():
     record = {
         "minilm, scifact": scifact,
         "potion, scifact": table("scifact", "all", [16, 32, 64], []) | {
-            "model": "potion", "without labels": {"all": {"PCA": less}}
+            "model": "potion", "without labels": {"all": {"firstk similarity": {"PCA": less}}}
         },
     }  # fmt: skip
     lines = goals.section(record)

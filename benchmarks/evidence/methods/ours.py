@@ -38,6 +38,7 @@ def _labels(name: str, objective: Any, **options: Any) -> Method:
 
 METHODS = (
     Method("firstk similarity", _fit("similarity"), ours=True),
+    Method("firstk similarity, projections", _fit(Similarity(keep="projections")), ours=True),
     Method("firstk dot products", _fit(Similarity(keep="dot_products")), ours=True),
     Method("firstk reconstruction", _fit("reconstruction"), ours=True),
     Method("firstk similarity, pairs", _fit_pairs("closed_form"), needs="pairs", ours=True),
