@@ -33,8 +33,6 @@ from benchmarks.evidence.tasks import TASKS
 from benchmarks.evidence.tasks.files import IMAGE_MODELS, MODELS, cache_folder, image_file, vector_file
 from firstk.exceptions import RankWarning
 
-# Tasks that are run in bytes too.
-IN_BYTES = ("banking77 1-NN", "sts", "scifact", "cifar10 1-NN")
 ALL = (*MODELS, *IMAGE_MODELS.values())
 
 
@@ -103,10 +101,8 @@ def kept_runs(task: Task, unit: str, given: argparse.Namespace) -> Kept:
 
 
 def asked(method: Method, task: Task, given: argparse.Namespace) -> bool:
-    """Return whether a method applies to a task and was asked for; some tasks are run in bytes."""
-    if not method.applies(task.everything) or (given.methods and method.name not in given.methods):
-        return False
-    return method.unit == "coordinates" or task.name in IN_BYTES
+    """Return whether a method applies to a task and was asked for."""
+    return method.applies(task.everything) and (not given.methods or method.name in given.methods)
 
 
 if __name__ == "__main__":

@@ -132,7 +132,10 @@ def _matrices(coordinates: Tables, in_bytes: Tables) -> list[str]:
         *_matrix(coordinates, lambda peer: peer in SUPERVISED),
     ]  # fmt: skip
     if in_bytes:
-        lines += ["In bytes, of stored rows; rows that ask stay floats:", "", *_matrix(in_bytes, lambda peer: True)]
+        lines += [
+            "In bytes, of stored rows. Rows that ask stay floats, but for logistic regression and clusters, where all",
+            "rows are in bytes:", "", *_matrix(in_bytes, lambda peer: True),
+        ]  # fmt: skip
     return lines
 
 
@@ -196,8 +199,8 @@ def _unsupervised(tables: Tables) -> list[str]:
     return [
         "## Without labels or pairs", "",
         'Objective "similarity" fitted on vectors alone, less the best of the peers that learn from vectors alone (by',
-        'test scores, at each length); projections are `Similarity(keep="projections")`, for vectors of other kinds than',
-        "those of the fit. In bold: more than 0.01 behind.", "",
+        'test scores, at each length); projections are `Similarity(keep="projections")`, for vectors of other kinds',
+        "than those of the fit. In bold: more than 0.01 behind.", "",
         "| model | task | ours | " + " | ".join(f"k = {k}" for k in ks) + " |", "|---" * (len(ks) + 3) + "|", *lines,
         "",
     ]  # fmt: skip

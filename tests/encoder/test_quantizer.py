@@ -17,7 +17,7 @@ from firstk.encoder.quantizer.weights import TAUS
 from firstk.encoder.storage.folder import read_model, write_model
 from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.integrations import parts
-from firstk.moments.statistics import Statistics
+from firstk.moments.statistics import Statistics, sample_of_documents
 
 N, P = 600, 12
 LABELS = np.arange(N) % 5
@@ -240,18 +240,20 @@ def test_rows_in_place_of_the_sample(reconstruction):
     same(loaded.quantizer(rows=X[::-1]), reconstruction.quantizer())
 
 
-@pytest.mark.parametrize("scored", [True, False])
 @pytest.mark.parametrize("loaded", [True, False])
-def test_codes_of_scored_pairs_have_no_codebooks(scored, loaded, tmp_path):
-    """They serve the order of all pairs, near and far; codebooks serve the nearest few."""
+@pytest.mark.parametrize(("scored", "store", "codebooks"), [(1, None, False), (0, None, True), (1, MANY, True)])
+def test_codes_of_scored_pairs_have_no_codebooks_unless_there_is_a_store(scored, store, codebooks, loaded, tmp_path):
+    """They serve the order of all pairs, near and far; codebooks serve the nearest few of a store."""
     left, right = MANY, draw(1, len(MANY))
     scores = np.einsum("ij,ij->i", left, right) if scored else None
-    encoder = PrefixEncoder(objective=Similarity("neighbors", 0.5, 0.0)).fit_pairs(left, right, scores).encoder_
+    documents = None if store is None else sample_of_documents(store)
+    encoder = PrefixEncoder(objective=Similarity("neighbors", 0.5, 0.0))._fit_pairs(left, right, scores, documents)
+    fitted = encoder.encoder_
     if loaded:
-        encoder.save(tmp_path / "model")
-        encoder = FittedEncoder.load(tmp_path / "model")
-    for quantizer in (encoder.quantizer(), encoder.quantizer(rows=MANY)):
-        assert (quantizer.codebooks.levels == 0) == scored
+        fitted.save(tmp_path / "model")
+        fitted = FittedEncoder.load(tmp_path / "model")
+    for quantizer in (fitted.quantizer(), fitted.quantizer(rows=MANY)):
+        assert (quantizer.codebooks.levels > 0) == codebooks
 
 
 def test_sparse_rows_that_stay_sparse(monkeypatch):

@@ -49,19 +49,35 @@ def scored(ours, peer):
 @pytest.mark.parametrize(
     ("ours", "peer", "row"),
     [
-        ([0.77, 0.78], [0.7, 0.77], "8 | 16 (PCA) | 16 | more"),
-        ([0.7, 0.759], [0.7, 0.7], "more | more | more | more"),
-        ([0.7, 0.76], [0.76, 0.7], "16 | 8 (PCA) | 8 | more"),
+        ([0.77, 0.78], [0.7, 0.77], "8 | 16 (PCA) * | 16 | more"),
+        ([0.7, 0.759], [0.7, 0.7], "more | more * | more | more"),
+        ([0.7, 0.76], [0.76, 0.7], "16 | 8 (PCA) * | 8 | more"),
     ],
 )
 def test_the_shortest_code_keeps_95_percent(ours, peer, row):
     assert f"| minilm | STS benchmark | {row} |" in summary.section({"minilm, sts": scored(ours, peer)})
 
 
+def test_of_peers_with_equal_lengths_the_one_with_higher_scores_is_named():
+    table = scored([0.77, 0.78], [0.2, 0.77])
+    table["methods"] |= {"MRL list": {"ours": False, "test": {"all": [0.5, 0.77]}}}
+    assert "| minilm | STS benchmark | 8 | 16 (MRL list) | 16 | more |" in summary.section({"minilm, sts": table})
+
+
+def test_tables_without_peers_or_without_tasks_that_are_shown(tmp_path):
+    table = scored([0.77, 0.78], [0.7, 0.77])
+    del table["methods"]["PCA"], table["methods"]["truncation"]
+    assert "| minilm | STS benchmark | 8 |  * |  |  |" in summary.section({"minilm, sts": table})
+    assert summary.section({"minilm, made": table | {"task": "made"}}) == []
+    summary.draw({"minilm, made": table | {"task": "made"}}, tmp_path / "none.svg")
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_figure_has_a_panel_for_each_model_and_task(tmp_path):
     tables = {"minilm, sts": scored([0.77, 0.78], [0.7, 0.77])}
     summary.draw(tables, tmp_path / "figure.svg")
     summary.draw(tables, tmp_path / "again.svg")
+    assert {path.name for path in tmp_path.iterdir()} == {"figure.svg", "again.svg"}
     assert (tmp_path / "figure.svg").read_bytes() == (tmp_path / "again.svg").read_bytes()
     assert "STS benchmark: minilm" in (tmp_path / "figure.svg").read_text("utf-8")
 

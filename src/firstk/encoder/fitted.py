@@ -372,15 +372,15 @@ class FittedEncoder:
     def _cells_of(self, sample: Mapping[str, Rows]) -> Cells:
         """Return cells of the codes of some rows, summed in float64: on any processor they are nearly the same.
 
-        Codes that learned from scored pairs have no codebooks: what is asked of them is the order of all pairs, near
-        and far, not the nearest few (figures in docs/decisions.md).
+        Codes that are not searched, because they learned from scored pairs, have no codebooks: the order of all pairs,
+        near and far, is kept better without (figures in docs/decisions.md).
         """
         X = sample["X"]
         X = X.astype(np.float64) if is_sparse(X) else np.asarray(X, dtype=np.float64)
         weight = sample.get("weight")
         weight = None if weight is None else np.asarray(weight)
-        search = not self.config.get("scored_pairs", False)
-        return Cells.fit(self.encode(X, owner="quantizer"), weight, codebooks=search)
+        codebooks = self.config.get("searched", True)
+        return Cells.fit(self.encode(X, owner="quantizer"), weight, codebooks=codebooks)
 
     def fingerprint(self, k: int | None = None) -> str:
         """Return a checksum of all that turns a vector into its first k coordinates."""

@@ -163,7 +163,7 @@ class Problem:
         if statistics is None or documents is None:
             return encoder, statistics
         statistics.documents = documents
-        return replace(encoder, sample=_documents(statistics)), statistics
+        return _with_documents(encoder, statistics), statistics
 
     def _fit(self, rows: Rows) -> tuple[FittedEncoder, Statistics | None]:
         if self._stays_sparse(rows):
@@ -261,7 +261,7 @@ class Problem:
         else:
             choice, request = None, self.request(objective, statistics, rows)
         encoder = self._solved_by(self.solver, request, choice)
-        encoder = replace(encoder, sample=_documents(statistics), learned=statistics.learned)
+        encoder = replace(_with_documents(encoder, statistics), learned=statistics.learned)
         if moments.rows < FEWEST_ROWS:
             warnings.warn(too_few_rows(moments.rows), FewRowsWarning, stacklevel=2)
         return encoder
@@ -284,8 +284,6 @@ class Problem:
         if request.objective.conventions.scaling == "projection":
             encoder = replace(encoder, components=_in_order(encoder.components))
         config = self._config(request.objective, statistics.moments.rows, statistics.fingerprint, choice, encoder.d)
-        if isinstance(statistics.moments, PairMoments) and statistics.moments.scored:
-            config["scored_pairs"] = True
         return replace(encoder, config={**config, **encoder.config})
 
     def request(self, objective: Objective, statistics: Statistics, rows: Rows | None = None) -> FitRequest:
@@ -452,13 +450,18 @@ def _weighty(rows: Rows) -> Rows:
     return {name: part if part is None else part[kept] for name, part in rows.items()}
 
 
-def _documents(statistics: Statistics) -> dict[str, np.ndarray] | None:
-    """Return sampled documents or rows as quantizers take them; None where none are kept."""
+def _with_documents(encoder: FittedEncoder, statistics: Statistics) -> FittedEncoder:
+    """Return the encoder with sampled documents or rows as quantizers take them, and whether codes will be searched.
+
+    Codes that learned from scored pairs are for comparing pairs, unless the documents of a store are known.
+    """
     sample, name = statistics.to_encode
-    if not len(sample):
-        return None
-    vectors = {"X": sample[name]}
-    return vectors | ({"weight": sample["weight"]} if "weight" in sample else {})
+    columns = {"X": name, "weight": "weight"}
+    vectors = {column: sample[own] for column, own in columns.items() if own in sample} if len(sample) else None
+    moments = statistics.moments
+    compared = isinstance(moments, PairMoments) and moments.scored and statistics.documents is None
+    config = {fact: value for fact, value in encoder.config.items() if fact != "searched"}
+    return replace(encoder, sample=vectors, config={**config, "searched": False} if compared else config)
 
 
 def _in_order(components: np.ndarray) -> np.ndarray:

@@ -40,8 +40,7 @@ class Cells:
     def fit(cls, Z: ArrayLike, weight: ArrayLike | None = None, *, codebooks: bool = True) -> Cells:
         """Fit both on codes of shape (n, d), whose rows may have weights; a sample of some thousands is enough.
 
-        Codebooks find groups of near rows, which is what a search asks for. Cosines of pairs that are far apart are
-        kept better by trees alone: they spend the same bits on more coordinates.
+        Without `codebooks`, trees have all bits.
         """
         Z = check_matrix(Z, "Cells.fit", "Z")
         weight = check_weights(weight, len(Z), "Cells.fit", "weight")

@@ -410,6 +410,7 @@ _OPTIONAL: dict[str, tuple[type, ...]] = {
     "omega": (str, dict, _NONE),
     "solver": (str,),
     "metric": (str,),
+    "searched": (bool,),
     "network": (str,),
     "layers": (int,),
     "unit_code": (bool,),
