@@ -1,4 +1,4 @@
-"""What the page of evidence begins with, from the record: how short a code can be; and a table of who is ahead where."""
+"""What the page of evidence begins with, from the record: how short a code can be. And who is ahead of ours where."""
 
 from __future__ import annotations
 
