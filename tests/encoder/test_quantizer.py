@@ -340,6 +340,20 @@ def test_a_decoded_code_without_bits_is_the_mean(reconstruction):
 # -- weights -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", ["pairs", "fisher", "reconstruction"])
+def test_queries_have_no_coordinates_that_bytes_are_silent_about(name):
+    """So that cosines of different queries compare; those of vectors, products and distances need all coordinates."""
+    fitted, asked = FITS[name]().encoder_, draw(3, 50)
+    for metric in METRICS:
+        quantizer = fitted.quantizer(1, metric)
+        whole = quantizer.query_encoder.encode(asked, side="query").astype(np.float32)
+        told = np.zeros(quantizer.k, dtype=bool)
+        told[quantizer.embedded.used] = True
+        silent = metric == "cosine" and name != "reconstruction"
+        assert not told.all()
+        np.testing.assert_array_equal(quantizer.encode_query(asked), np.where(told | (not silent), whole, 0))
+
+
 def test_queries_move_bits_to_where_they_look(reconstruction):
     Q = draw(2, 90)
     Q = (reconstruction.mean_ + (Q - reconstruction.mean_) @ reconstruction.components_[6:8].T

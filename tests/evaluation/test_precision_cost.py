@@ -131,6 +131,24 @@ def test_codes_that_are_normalized_are_rounded_after_that():
         assert point.score == pytest.approx(spearmanr(cosines, scores)[0], abs=1e-6)
 
 
+def test_embedded_bits_of_scored_pairs_are_compared_with_queries_as_encode_query_gives_them():
+    """Coordinates without bits would lengthen queries: cosines of different queries would not compare."""
+    rng = np.random.default_rng(0)
+    left = rng.normal(size=(600, 12))
+    right, scores = left + rng.normal(size=left.shape), rng.normal(size=600)
+    encoder = PrefixEncoder(objective="similarity").fit_pairs(left, right, scores + (left * right).sum(axis=1)).encoder_
+    data = EvaluationData(left=left, right=right, scores=scores + (left * right).sum(axis=1))
+    made = precision_table(encoder, data, ks=[4])
+    found = [point for point in made.points if point.precision == "embedded" and not point.code]
+    assert found
+    for point in found:
+        quantizer = encoder.quantizer(point.bytes)
+        asked, stored = quantizer.encode_query(left), quantizer.decode(quantizer.encode(right))
+        cosines = (unit(asked) * unit(stored)).sum(axis=1)
+        assert point.score == pytest.approx(spearmanr(cosines, data.scores)[0], abs=1e-6)
+    assert len(encoder.quantizer(found[0].bytes).embedded.used) < encoder.d
+
+
 def test_explained_variance_of_rounded_codes(digits):
     enc = PrefixEncoder(8).fit(digits.X_train)
     made = precision_table(enc.encoder_, EvaluationData(X=digits.X_test), ks=[8])

@@ -55,6 +55,10 @@ class BitStrings:
 
         return stored
 
+    def ask(self, size: int) -> Callable[[np.ndarray], np.ndarray]:
+        """Return what is left of codes of `asking` in queries to documents of so many bytes."""
+        return self.quantizer.at(size).without_silent
+
     def _whole(self, Z: np.ndarray) -> np.ndarray:
         """Return the bits of codes, at all bytes; those of one array are made once for all sizes."""
         place = (Z.__array_interface__["data"][0], Z.shape, Z.strides, Z.dtype)

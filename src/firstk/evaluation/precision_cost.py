@@ -430,7 +430,8 @@ class _Grid:
         scored = []
         for size in found.sizes(sizes):
             point = OperatingPoint(found.coordinates(size), EMBEDDED, size, 0.0, code=code)
-            scored.append(self._point(found.asking, replace(self.data, store=found.store(size)), point))
+            data = replace(self.data, store=found.store(size), ask=found.ask(size))
+            scored.append(self._point(found.asking, data, point))
         return scored
 
     def _point(self, encoder: FittedEncoder, data: EvaluationData, point: OperatingPoint) -> Scored:

@@ -179,9 +179,22 @@ class EmbeddedQuantizer:
         return replace(self.embedded, offset=offset if self._of_vectors else None)
 
     def encode_query(self, Q: MatrixLike) -> np.ndarray:
-        """Return codes of queries, float32 of shape (m, k), whose products with decoded codes are scores."""
+        """Return codes of queries, float32 of shape (m, k), whose products with decoded codes are scores.
+
+        For cosines of codes that are compared as they are, coordinates of which the bytes say nothing are zero. They
+        are the same for all documents and do not change which is nearest, but they lengthen queries, some more than
+        others: without them cosines of different queries can be compared.
+        """
         codes = self.query_encoder.encode(Q, side="query", owner="EmbeddedQuantizer.encode_query")
-        return np.asarray(codes, dtype=np.float32)
+        return self.without_silent(np.asarray(codes, dtype=np.float32))
+
+    def without_silent(self, queries: np.ndarray) -> np.ndarray:
+        """Return codes of queries, (m, k), as `encode_query` leaves them."""
+        if self.metric != "cosine" or self._of_vectors:
+            return queries
+        told = np.zeros_like(queries)
+        told[:, self.embedded.used] = queries[:, self.embedded.used]
+        return told
 
     @cached_property
     def query_encoder(self) -> FittedEncoder:

@@ -55,7 +55,7 @@ def query_weights(
     tau : float, optional
         If not given, chosen by the recall@10 of the neighbors by codes in floating point; of equals the smallest.
     """
-    Q = quantizer.encode_query(queries).astype(np.float64)
+    Q = quantizer.query_encoder.encode(queries, side="query", owner="quantizer").astype(np.float64)
     d = quantizer.trees.d
     if tau is not None:
         return np.asarray((Q[:, :d] ** 2).mean(axis=0) ** tau)
