@@ -274,7 +274,7 @@ class CodeIndex:
         threads = checked_threads(threads, owner)
         if rerank is None and (shortlist is not None or rerank_ids is not None):
             raise InvalidInputError(f"{owner} takes 'shortlist' and 'rerank_ids' with 'rerank' only. Give codes to it.")
-        queries = self._queries(Q, owner)
+        queries = self._queries(self.quantizer.encode_query(_wide(Q)), owner)
         encoding = self.quantizer.encoder.p * self.quantizer.k
         if rerank is None:
             ids, near = self._nearest(queries, n, threads)
@@ -287,6 +287,8 @@ class CodeIndex:
         if size < n:
             raise bad_parameter("shortlist", owner, f"an int of at least {n} (the neighbors)", shortlist)
         ids, _ = self._nearest(queries, size, threads)
+        # Codes in floating point say something about every coordinate.
+        queries = self._queries(self.quantizer.query_encoder.encode(_wide(Q), side="query", owner=owner), owner)
         ids, near = reranked(self.quantizer, floats, queries, ids, self._codes_of, n)
         work = np.full(len(queries), len(self) * self._rows.packing.planes + size * self.quantizer.k)
         return SearchResult(ids, self._scores(queries, near), work, len(self) * self.quantizer.k, encoding)
@@ -298,13 +300,13 @@ class CodeIndex:
             raise bad_parameter(name, owner, f"an int in [1, {len(self)}] (the rows of the index)", value)
         return int(value)
 
-    def _queries(self, Q: MatrixLike, owner: str) -> np.ndarray:
+    def _queries(self, codes: np.ndarray, owner: str) -> np.ndarray:
         """Return codes of queries in float64, of unit norm for cosines.
 
-        They are encoded in float64 and rounded to float32: products of matrices are not the same in every company, and
-        so rounded they are.
+        They were encoded in float64 and are rounded to float32: products of matrices are not the same in every company,
+        and so rounded they are.
         """
-        codes = self.quantizer.encode_query(_wide(Q)).astype(np.float64)
+        codes = codes.astype(np.float32).astype(np.float64)
         if self.metric != "cosine":
             return codes
         norms = np.sqrt(_squares(codes))
