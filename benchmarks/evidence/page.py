@@ -225,8 +225,8 @@ def _order(tables: Tables) -> list[str]:
     return [
         "## The order of methods with other models", "",
         f"Rank correlation of scores at k = {ORDER_AT} with those of MiniLM, of methods run with both, and the lowest",
-        "and highest of their scores. The order of methods is that of MiniLM for labels and pairs in their own domain. In",
-        "other domains and on unseen classes and documents it is not: methods differ less there, or all of them lose much.",
+        "and highest of their scores. The order of methods is that of MiniLM for labels and pairs in their own domain.",
+        "In other domains and on unseen classes and documents it is not: methods differ less there, or all lose much.",
         "",
         "| model | task | methods | correlation | best with MiniLM | best here | with MiniLM | here |",
         "|---" * 8 + "|",
