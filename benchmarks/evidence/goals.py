@@ -38,8 +38,8 @@ def section(record: Mapping[str, Any]) -> list[str]:
     met = sum(row.endswith("| met |") for row in rows)
     return [
         "## Goals", "",
-        "Set before any of these runs. Scores are those of the code of ours that was chosen on validation data, for",
-        f"{MODEL} if nothing else is said. Met: {met} of {len(rows)}.", "",
+        "Set before the benchmark was written. Scores are those of the code of ours that was chosen on validation",
+        f"data, for {MODEL} if nothing else is said. Met: {met} of {len(rows)}.", "",
         "| goal | code | k | wanted | measured | |", "|---" * 6 + "|", *rows, "",
     ]  # fmt: skip
 
