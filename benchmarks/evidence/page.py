@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from scipy.stats import spearmanr
 
-from benchmarks.evidence import goals, summary
-from benchmarks.evidence.record import RECORD
+from benchmarks.evidence import goals, losses, summary
+from benchmarks.evidence.record import RECORD, parts_of
 from firstk._base.atomic_file import atomic_file
 
 PAGE = RECORD.parents[1] / "docs" / "evidence.md"
@@ -94,7 +94,7 @@ def made(record: Mapping[str, Any]) -> str:
         *_models(record),
         *summary.section(coordinates),
         *_matrices(coordinates, in_bytes),
-        *_losses(record),
+        *losses.section(record),
         *goals.section(record),
         *_unsupervised(coordinates),
         *_order(coordinates),
@@ -111,14 +111,6 @@ Tables = Mapping[str, Any]
 
 def _of_unit(record: Tables, unit: str) -> Tables:
     return {name: table for name, table in record.items() if table["unit"] == unit}
-
-
-def _parts(record: Tables) -> Iterator[tuple[dict[str, Any], str, str]]:
-    """Return every table and part with its title."""
-    for table in record.values():
-        for part in table["comparisons"]:
-            title = table["task"] if part == "all" else f"{table['task']}, {part}"
-            yield table, part, title
 
 
 def _models(record: Tables) -> list[str]:
@@ -151,7 +143,7 @@ def _matrix(tables: Tables, counted: Callable[[str], bool]) -> list[str]:
         "|---" * (len(ks) + 3) + "|",
     ]
     totals: Counter[str] = Counter()
-    for table, part, title in _parts(tables):
+    for table, part, title in parts_of(tables):
         peers = [found for name, found in table["comparisons"][part].items() if counted(name)]
         if not peers:
             continue
@@ -183,33 +175,10 @@ def _short(name: str) -> str:
     return name.removeprefix("firstk ").removeprefix("bytes, ")
 
 
-def _losses(record: Tables) -> list[str]:
-    lines = [
-        "## Losses",
-        "",
-        "Every comparison of the tables above in which a peer is ahead: by peer, then one by one with the 95 %",
-        "interval of the difference. Similarity without labels or pairs is compared [below](#without-labels-or-pairs).",
-        "[What limits ours there](decisions.md#where-peers-are-ahead).",
-        "",
-        *summary.losses(record),
-    ]
-    found = [
-        f"| {table['model']} | {title} | {k}{' bytes' if table['unit'] == 'bytes' else ''} | {peer} "
-        f"| {one['difference']:+.3f} | {one['low']:+.3f} to {one['high']:+.3f} |"
-        for table, part, title in _parts(record)
-        for peer, each in table["comparisons"][part].items()
-        for k, one in zip(table["ks"], each, strict=True)
-        if one["verdict"] == "behind"
-    ]
-    if not found:
-        return [*lines, "None.", ""]
-    return [*lines, "| model | task | k | peer | difference | interval |", "|---" * 6 + "|", *found, ""]
-
-
 def _unsupervised(tables: Tables) -> list[str]:
     """Return how far our similarity without labels or pairs is from the best peer without them."""
     ks, lines, totals = _ks(tables), [], defaultdict(Counter)
-    for table, part, title in _parts(tables):
+    for table, part, title in parts_of(tables):
         for own, peers in table["without labels"].get(part, {}).items():
             if not peers:
                 continue
@@ -233,7 +202,7 @@ def _unsupervised(tables: Tables) -> list[str]:
 def _order(tables: Tables) -> list[str]:
     """Return whether methods have the same order with other models as with MiniLM."""
     lines = []
-    for table, part, title in _parts(tables):
+    for table, part, title in parts_of(tables):
         first = tables.get(f"minilm, {table['task']}")
         if first is None or table is first:
             continue
@@ -269,7 +238,7 @@ def _at(table: Mapping[str, Any], part: str) -> dict[str, float]:
 
 def _scores(title: str, tables: Tables) -> list[str]:
     lines = [title, "", "In bold the best at a length. Ours with all objectives that were run.", ""]
-    for table, part, name in _parts(tables):
+    for table, part, name in parts_of(tables):
         ks, methods = table["ks"], table["methods"]
         best = [max(one["test"][part][j] for one in methods.values()) for j in range(len(ks))]
         lines += [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -109,6 +109,13 @@ def _compared(best: Method, scored: Mapping[Method, _Scored]) -> dict[str, Any]:
 
 def _rounded(values: np.ndarray) -> list[float]:
     return [round(float(value), DIGITS) for value in values]
+
+
+def parts_of(tables: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]]:
+    """Return every table and part with its title."""
+    for table in tables.values():
+        for part in table["comparisons"]:
+            yield table, part, table["task"] if part == "all" else f"{table['task']}, {part}"
 
 
 def write(path: Path, tables: Mapping[str, Any]) -> None:

@@ -1,8 +1,7 @@
-"""What the page of evidence begins with, from the record: how short a code can be. And who is ahead of ours where."""
+"""What the page of evidence begins with, from the record: how short a code can be, as a table and as curves."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -92,31 +91,6 @@ def _shown(tables: Tables) -> Iterator[Curves]:
         for table in tables.values():
             if table["task"] == task and table["comparisons"]:
                 yield Curves(title, table, part)
-
-
-def losses(record: Tables) -> list[str]:
-    """Return for each peer that is ahead anywhere where that is, and by how much at most."""
-    found: dict[str, list[tuple[str, str, str, float]]] = defaultdict(list)
-    for table in record.values():
-        unit = " bytes" if table["unit"] == "bytes" else ""
-        for part, peers in table["comparisons"].items():
-            task = table["task"] if part == "all" else f"{table['task']}, {part}"
-            for peer, each in peers.items():
-                for k, one in zip(table["ks"], each, strict=True):
-                    if one["verdict"] == "behind":
-                        found[peer].append((table["model"], task, f"{k}{unit}", one["difference"]))
-    lines = [
-        f"| {peer} | {len(each)} | {_names(each, 1)} | {_names(each, 0)} | {_names(each, 2)} "
-        f"| {min(one[3] for one in each):+.3f} |"
-        for peer, each in sorted(found.items(), key=lambda item: -len(item[1]))
-    ]
-    if not lines:
-        return []
-    return ["| peer | comparisons | tasks | models | lengths | largest |", "|---" * 6 + "|", *lines, ""]
-
-
-def _names(found: list[tuple[str, str, str, float]], place: int) -> str:
-    return ", ".join(dict.fromkeys(str(one[place]) for one in found))
 
 
 def draw(coordinates: Tables, path: Path = FIGURE) -> None:

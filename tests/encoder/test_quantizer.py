@@ -178,7 +178,7 @@ def test_a_network_gives_the_same_bytes_for_any_batches():
 # -- the sample ----------------------------------------------------------------------------------------------------
 
 
-def same(first, second, depth=8):
+def assert_same(first, second, depth=8):
     """Compare trees up to a depth."""
     for name in ("centroids", "squares"):
         parts = (getattr(made.trees, name)[:, : 2 ** (depth + 1) - 1] for made in (first, second))
@@ -198,7 +198,7 @@ def test_streams_merges_and_parts_keep_the_sample(monkeypatch):
     apart = parts.finish(PrefixEncoder(6), [parts.measure(PrefixEncoder(6), [rows[i::4]]) for i in range(4)])
     for made in (stream, other, apart):
         np.testing.assert_array_equal(made._statistics.sample["X"], whole._statistics.sample["X"])
-        same(made.quantizer(), whole.quantizer())
+        assert_same(made.quantizer(), whole.quantizer())
 
 
 def test_the_sample_does_not_depend_on_types_or_signs_of_zero():
@@ -211,11 +211,13 @@ def test_the_sample_does_not_depend_on_types_or_signs_of_zero():
 def test_rows_of_weight_zero_are_not_sampled_and_weights_count():
     weight = np.where(np.arange(N) < 300, 2.0, 0.0)
     rows = X.astype(np.float64)
-    same(PrefixEncoder(4).fit(rows, sample_weight=weight).quantizer(), PrefixEncoder(4).fit(rows[:300]).quantizer())
+    assert_same(
+        PrefixEncoder(4).fit(rows, sample_weight=weight).quantizer(), PrefixEncoder(4).fit(rows[:300]).quantizer()
+    )
     counts = np.arange(N) % 2 + 1
     weighted = PrefixEncoder(4).fit(rows, sample_weight=counts).quantizer()
     # Deeper cells are split or not by how many rows they have, where a copy is a row.
-    same(weighted, PrefixEncoder(4).fit(np.repeat(rows, counts, axis=0)).quantizer(), depth=3)
+    assert_same(weighted, PrefixEncoder(4).fit(np.repeat(rows, counts, axis=0)).quantizer(), depth=3)
 
 
 def test_moments_without_a_sample_give_no_sample():
@@ -236,8 +238,8 @@ def test_moments_without_a_sample_give_no_sample():
 
 def test_rows_in_place_of_the_sample(reconstruction):
     loaded = replace(reconstruction.encoder_, sample=None, cells=None)
-    same(loaded.quantizer(rows=X), reconstruction.quantizer())
-    same(loaded.quantizer(rows=X[::-1]), reconstruction.quantizer())
+    assert_same(loaded.quantizer(rows=X), reconstruction.quantizer())
+    assert_same(loaded.quantizer(rows=X[::-1]), reconstruction.quantizer())
 
 
 @pytest.mark.parametrize("loaded", [True, False])
@@ -341,17 +343,17 @@ def test_a_decoded_code_without_bits_is_the_mean(reconstruction):
 
 
 @pytest.mark.parametrize("name", ["pairs", "fisher", "reconstruction"])
-def test_queries_have_no_coordinates_that_bytes_are_silent_about(name):
+def test_queries_leave_out_coordinates_without_bits(name):
     """So that cosines of different queries compare; those of vectors, products and distances need all coordinates."""
     fitted, asked = FITS[name]().encoder_, draw(3, 50)
     for metric in METRICS:
         quantizer = fitted.quantizer(1, metric)
         whole = quantizer.query_encoder.encode(asked, side="query").astype(np.float32)
-        told = np.zeros(quantizer.k, dtype=bool)
-        told[quantizer.embedded.used] = True
-        silent = metric == "cosine" and name != "reconstruction"
-        assert not told.all()
-        np.testing.assert_array_equal(quantizer.encode_query(asked), np.where(told | (not silent), whole, 0))
+        coded = np.zeros(quantizer.k, dtype=bool)
+        coded[quantizer.embedded.used] = True
+        cut = metric == "cosine" and name != "reconstruction"
+        assert not coded.all()
+        np.testing.assert_array_equal(quantizer.encode_query(asked), np.where(coded | (not cut), whole, 0))
 
 
 def test_queries_move_bits_to_where_they_look(reconstruction):
@@ -428,7 +430,7 @@ def test_weights_of_queries_are_saved(reconstruction, tmp_path):
 def test_a_saved_encoder_has_trees_whether_or_not_they_were_asked_for(tmp_path):
     made = PrefixEncoder(3).fit(X)
     made.save(tmp_path / "model")
-    same(PrefixEncoder.load(tmp_path / "model").quantizer(), PrefixEncoder(3).fit(X).quantizer())
+    assert_same(PrefixEncoder.load(tmp_path / "model").quantizer(), PrefixEncoder(3).fit(X).quantizer())
     assert to_bytes(read_model(tmp_path / "model")[1])  # arrays of numbers, and nothing else
 
 

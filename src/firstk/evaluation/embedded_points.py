@@ -57,7 +57,7 @@ class BitStrings:
 
     def ask(self, size: int) -> Callable[[np.ndarray], np.ndarray]:
         """Return what is left of codes of `asking` in queries to documents of so many bytes."""
-        return self.quantizer.at(size).without_silent
+        return self.quantizer.at(size).coded_only
 
     def _whole(self, Z: np.ndarray) -> np.ndarray:
         """Return the bits of codes, at all bytes; those of one array are made once for all sizes."""

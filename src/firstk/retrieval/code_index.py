@@ -274,7 +274,8 @@ class CodeIndex:
         threads = checked_threads(threads, owner)
         if rerank is None and (shortlist is not None or rerank_ids is not None):
             raise InvalidInputError(f"{owner} takes 'shortlist' and 'rerank_ids' with 'rerank' only. Give codes to it.")
-        queries = self._queries(self.quantizer.encode_query(_wide(Q)), owner)
+        whole = self.quantizer.query_encoder.encode(_wide(Q), side="query", owner=owner)
+        queries = self._queries(self.quantizer.coded_only(whole), owner)
         encoding = self.quantizer.encoder.p * self.quantizer.k
         if rerank is None:
             ids, near = self._nearest(queries, n, threads)
@@ -287,8 +288,7 @@ class CodeIndex:
         if size < n:
             raise bad_parameter("shortlist", owner, f"an int of at least {n} (the neighbors)", shortlist)
         ids, _ = self._nearest(queries, size, threads)
-        # Codes in floating point say something about every coordinate.
-        queries = self._queries(self.quantizer.query_encoder.encode(_wide(Q), side="query", owner=owner), owner)
+        queries = self._queries(whole, owner)  # codes in floating point have every coordinate
         ids, near = reranked(self.quantizer, floats, queries, ids, self._codes_of, n)
         work = np.full(len(queries), len(self) * self._rows.packing.planes + size * self.quantizer.k)
         return SearchResult(ids, self._scores(queries, near), work, len(self) * self.quantizer.k, encoding)

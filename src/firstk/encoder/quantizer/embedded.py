@@ -181,20 +181,20 @@ class EmbeddedQuantizer:
     def encode_query(self, Q: MatrixLike) -> np.ndarray:
         """Return codes of queries, float32 of shape (m, k), whose products with decoded codes are scores.
 
-        For cosines of codes that are compared as they are, coordinates of which the bytes say nothing are zero. They
-        are the same for all documents and do not change which is nearest, but they lengthen queries, some more than
-        others: without them cosines of different queries can be compared.
+        For cosines of codes that are compared as they are, coordinates without bits are zero. All documents have the
+        same value there, so they do not change which is nearest; but they lengthen queries, some more than others:
+        without them cosines of different queries can be compared.
         """
         codes = self.query_encoder.encode(Q, side="query", owner="EmbeddedQuantizer.encode_query")
-        return self.without_silent(np.asarray(codes, dtype=np.float32))
+        return self.coded_only(np.asarray(codes, dtype=np.float32))
 
-    def without_silent(self, queries: np.ndarray) -> np.ndarray:
-        """Return codes of queries, (m, k), as `encode_query` leaves them."""
+    def coded_only(self, queries: np.ndarray) -> np.ndarray:
+        """Return codes of queries, (m, k), with coordinates without bits set to zero where `encode_query` does so."""
         if self.metric != "cosine" or self._of_vectors:
             return queries
-        told = np.zeros_like(queries)
-        told[:, self.embedded.used] = queries[:, self.embedded.used]
-        return told
+        coded = np.zeros_like(queries)
+        coded[:, self.embedded.used] = queries[:, self.embedded.used]
+        return coded
 
     @cached_property
     def query_encoder(self) -> FittedEncoder:
