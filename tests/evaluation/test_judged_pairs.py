@@ -116,6 +116,55 @@ def test_ids_name_the_rows_that_have_them(qrels, file):
     np.testing.assert_array_equal(np.asarray(data.relevance)[:, 1], found.pairs[:, 1])
 
 
+# What is written between the query, the document and the grade, in files without a line of names.
+BARE = {
+    "three.tsv": "{q}\t{d}\t{g}",
+    "three.csv": "{q},{d},{g}",
+    "trec.qrels": "{q} 0 {d} {g}",
+    "trec.txt": "{q} Q0  {d}\t{g}",
+    "trec.tsv": "{q}\t0\t{d}\t{g}",
+}
+
+
+@pytest.mark.parametrize("file", BARE)
+@pytest.mark.parametrize("ids", ["qid,doc_id", "name"])
+def test_the_first_line_is_a_judgement_where_it_names_no_columns(place, file, ids):
+    name = "d{}" if ids == "name" else "{}"
+    write_vectors("asked.parquet", Q, {"qid": QUERY_IDS, "name": [f"d{i}" for i in QUERY_IDS]}, name="e")
+    lines = [BARE[file].format(q=name.format(q), d=name.format(d), g=g) for q, d, g in JUDGED]
+    (place / file).write_text("\n".join(lines) + "\n")
+    found = read("docs.parquet", queries="asked.parquet", relevance=file, ids=ids)
+    np.testing.assert_array_equal(found.pairs, expected_rows())
+    np.testing.assert_array_equal(found.grades, [g for _, _, g in JUDGED])
+
+
+@pytest.mark.parametrize("options", [{"ids": "name"}, {"by_row": True}])
+def test_two_words_are_a_pair_where_they_name_rows(place, options):
+    pairs = [(3, 0), (11, 3)]
+    name = "{},{}\n" if "by_row" in options else "d{},d{}\n"
+    (place / "p.csv").write_text("".join(name.format(*pair) for pair in pairs))
+    places = np.arange(N) if "by_row" in options else rows_of(IDS)
+    found = read("docs.parquet", pairs="p.csv", **options)
+    np.testing.assert_array_equal(found.pairs, [(places[left], places[right]) for left, right in pairs])
+
+
+def test_a_first_line_that_may_number_the_columns_is_asked_about(place):
+    (place / "p.csv").write_text("0,1,2\n3,4,1\n")
+    with pytest.raises(InvalidInputError, match=r"may number the columns, or judge\. .* say p\.csv:0,1,2; if not"):
+        read("docs.parquet", relevance="p.csv", by_row=True)
+    np.testing.assert_array_equal(read("docs.parquet", relevance="p.csv:0,1,2", by_row=True).pairs, [(3, 4)])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("a 0 b 1\na 0 b\n", "has 3 cells in line 2"), ('"[1, 2]","[2, 3]",1\n', "holds a vector where the names")],
+)
+def test_lines_without_names_that_cannot_be_read(place, text, said):
+    (place / "p.csv").write_text(text)
+    with pytest.raises(InvalidInputError, match=said):
+        read("docs.parquet", relevance="p.csv", by_row=True)
+
+
 def test_an_id_column_is_found_where_only_ids_fit(qrels):
     write_vectors("far.parquet", X, {"_id": IDS + 100}, name="e")
     (qrels / "far.csv").write_text("query,document\n" + "\n".join(f"{q},{d + 100}" for q, d, _ in JUDGED))

@@ -6,7 +6,8 @@ together. Where that is no score to be matched, it is a search: all documents ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import csv
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,12 +18,20 @@ from firstk._base.remote import place_of
 from firstk._base.rows import distinct_rows, half_as_single
 from firstk.data.files import open_vectors
 from firstk.data.files.beside import load_columns
-from firstk.data.files.choosing import missing_column
+from firstk.data.files.cells import Cells, is_number
+from firstk.data.files.choosing import ID_NAMES, missing_column
+from firstk.data.files.gzipped import open_text, reading_text
+from firstk.data.files.opening import find_files
 from firstk.evaluation.inputs import File, Rows, VectorSource, read_rows
 from firstk.evaluation.row_names import RowNames, column_of, usual
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import EvaluationData
+from firstk.metrics.judgements import as_text
 
+# Files of text, which may have no line of names; TREC's judgements usually end in .txt or .qrels.
+_TEXT = (".csv", ".tsv", ".tab", ".txt", ".qrels")
+# The column of TREC's four that says nothing.
+_ITERATION = ("0", "Q0")
 # Usual names of the columns of a file of judgements or pairs.
 _USUAL = {
     "query": ("query_id", "qid", "queryid", "query", "question_id", "question", "left", "anchor", "topic"),
@@ -185,7 +194,9 @@ def read_judged_pairs(place: VectorSource, *, same_width: bool = True) -> Judged
         raise InvalidInputError("Pairs come from --pairs or from --relevance, not from both: leave one out.")
     graded = place.relevance is not None
     spec = str(place.relevance if graded else place.pairs)
-    source, held, names = read_columns(None if graded else place.source, spec)
+    source, held, names = read_columns(
+        None if graded else place.source, spec, lambda words: _name_rows_of(place, words)
+    )
     columns = [np.asarray(held[name]) for name in names]
     named = [_names_rows(column) for column in columns[:2]]
     if not all(named):
@@ -201,17 +212,97 @@ def read_judged_pairs(place: VectorSource, *, same_width: bool = True) -> Judged
     return _of_names(place, source, names, columns, graded, same_width)
 
 
-def read_columns(path: File | None, spec: str) -> tuple[File, Mapping[str, np.ndarray], tuple[str, ...]]:
-    """Open the two or three columns that [FILE:]LEFT,RIGHT[,SCORE] or FILE names; of `path` where no file is named."""
+def read_columns(
+    path: File | None, spec: str, are_ids: Callable[[Sequence[str]], bool] = lambda _: False
+) -> tuple[File, Mapping[str, np.ndarray], tuple[str, ...]]:
+    """Open the two or three columns that [FILE:]LEFT,RIGHT[,SCORE] or FILE names; of `path` where no file is named.
+
+    `are_ids` tells whether two words are ids of a query and of a document: then the first line is no line of names.
+    """
     source, names = _source_of_pairs(path, spec)
     if source is None:
         raise InvalidInputError(f"Judgements are FILE or FILE:QUERY,DOCUMENT[,GRADE], and '{spec}' names no file.")
-    held = load_columns(source)
+    held = (None if names else _without_names(source, are_ids)) or load_columns(source)
     names = names or _usual_names(source, list(held))
     for name in names:
         if name not in held:
             raise missing_column(source, name, list(held))
     return source, held, names
+
+
+def _without_names(source: File, are_ids: Callable[[Sequence[str]], bool]) -> Mapping[str, np.ndarray] | None:
+    """Return the columns of a text file whose first line is a judgement; None where it names the columns."""
+    files = find_files(source)
+    if not all(file.name.lower().removesuffix(".gz").endswith(_TEXT) for file in files):
+        return None
+    rows: list[list[str]] = []
+    for file in files:
+        with (
+            reading_text(file, "text", csv.Error),
+            open_text(file, packed=file.name.lower().endswith(".gz")) as lines,
+        ):
+            first = next((line for line in lines if line.strip()), "")
+            trec = first.split()[1:2] in ([one] for one in _ITERATION)  # by any white space
+            mark = None if trec else next((mark for mark in "\t,;|" if mark in first), None)
+            split = next(csv.reader([first], delimiter=mark), []) if mark else first.split()
+            if not rows and not _is_judgement(source, [cell.strip() for cell in split], are_ids):
+                return None
+            found = csv.reader(lines, delimiter=mark, strict=True) if mark else map(str.split, lines)
+            rows += [split, *(row for row in found if row)]
+    width = len(rows[0])
+    wrong = next((i for i, row in enumerate(rows) if len(row) != width), None)
+    if wrong is not None:
+        raise InvalidInputError(
+            f"'{source}' has {len(rows[wrong])} cells in line {wrong + 1} (blank lines apart), and {width} in its "
+            "first line. Mend that line."
+        )
+    names = {2: ("query", "document"), 3: ("query", "document", "grade"), 4: ("query", "", "document", "grade")}[width]
+    return {name: _typed(cells) for name, cells in zip(names, zip(*rows, strict=True), strict=True) if name}
+
+
+def _is_judgement(source: File, cells: Sequence[str], are_ids: Callable[[Sequence[str]], bool]) -> bool:
+    """Tell a judgement from a line of names."""
+    if any(cell.startswith("[") for cell in cells):
+        raise InvalidInputError(
+            f"The first line of '{source}' holds a vector where the names of the columns should be. Put a line of "
+            "names before it, such as left,right,score."
+        )
+    if len(cells) == 4:
+        return cells[1] in _ITERATION and is_number(cells[3])
+    if len(cells) not in (2, 3) or any(usual(cell) in (*_USUAL["query"], *_USUAL["document"]) for cell in cells):
+        return False
+    if list(cells) in ([str(i) for i in range(start, start + len(cells))] for start in (0, 1)):
+        if are_ids(cells[:2]):  # pandas numbers columns that have no names
+            shown = ",".join(cells)
+            raise InvalidInputError(
+                f"The first line of '{source}', {shown}, may number the columns, or judge. If it numbers them, say "
+                f"{source}:{shown}; if not, put a line of names before it, such as query,document,grade."
+            )
+        return False
+    return is_number(cells[2]) if len(cells) == 3 else are_ids(cells)
+
+
+def _typed(cells: Sequence[str]) -> np.ndarray:
+    """Return a column as whole numbers, as numbers, or as text; 007 and 7 are two ids."""
+    stripped = [cell.strip() for cell in cells]
+    seen = Cells().taken(stripped)
+    if seen.are_text or not all(map(is_number, stripped)):
+        return np.array(stripped)
+    return np.array(stripped).astype(np.int64 if seen.whole else np.float64)
+
+
+def _name_rows_of(place: VectorSource, words: Sequence[str]) -> bool:
+    """Tell whether two words may name rows of the queries and of the documents."""
+    if not place.by_row:
+        named = RowNames(place.ids).columns() or (None, None)
+        for word, path, name in zip(words, (place.queries or place.source, place.source), named, strict=True):
+            held = load_columns(path)
+            ids = [one for one in held if (usual(one) in ID_NAMES if name is None else one == name)]
+            if not any(word in as_text(held[one]) for one in ids):
+                break
+        else:
+            return True
+    return place.ids is None and all(word.isdecimal() for word in words)
 
 
 def _source_of_pairs(path: File | None, pairs: str) -> tuple[File | None, tuple[str, ...]]:

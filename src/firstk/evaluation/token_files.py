@@ -65,7 +65,8 @@ def compare_token_files(
                 f"'{shown_place(path)}' has token vectors of {tokens.X.shape[1]} numbers, and the encoder takes "
                 f"{encoder.p}. Use the encoder that was fitted on such tokens, or name their column with --vectors."
             )
-    _, table, chosen = read_columns(None, relevance)
+    known = set(map(str, query_names)), set(map(str, names))
+    _, table, chosen = read_columns(None, relevance, lambda words: all(map(set.__contains__, known, words)))
     columns = [np.asarray(table[name]) for name in chosen]
     grades = np.ones(len(columns[0]), dtype=np.int64) if len(columns) == 2 else columns[2]
     judged = list(zip(as_text(columns[0]), as_text(columns[1]), grades.tolist(), strict=True))
