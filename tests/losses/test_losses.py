@@ -94,18 +94,6 @@ def test_under_torch_compile(name):
     torch.testing.assert_close(*results)
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in ("cosine", "cosent")])
-def test_second_derivatives_raise_and_are_not_wrong(name):
-    module, (first, *rest), *_ = CASES[name]
-    first = first.clone().requires_grad_()
-    if name == "reconstruction":
-        first, rest[0] = first.detach(), rest[0].clone().requires_grad_()
-    leaf = first if first.requires_grad else rest[0]
-    (gradient,) = torch.autograd.grad(module(first, *rest) ** 2, leaf, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        gradient.sum().backward()
-
-
 def test_options_reach_the_function():
     weight = torch.tensor([0.2, 1.0, 3.0])
     module = FullPrefixCrossEntropy(

@@ -7,6 +7,7 @@ bfloat16 is too inaccurate. Gradients are returned in the dtype of the inputs.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -32,6 +33,26 @@ def untraced(function: Function) -> Function:
     faster, and the numpy code that resolves omega cannot be traced.
     """
     return torch.compiler.disable(function)
+
+
+def differentiable_once(backward: Function) -> Function:
+    """Raise an error where a gradient that was computed in the forward pass would be differentiated again.
+
+    Such a gradient is a constant to autograd. torch's `once_differentiable` notices only an upstream gradient that
+    requires grad; with `create_graph=True` the penalty on a gradient would silently have no gradient itself.
+    """
+
+    @functools.wraps(backward)
+    def guarded(ctx: Any, upstream: Tensor) -> Any:
+        if torch.is_grad_enabled():
+            raise IllegalCombinationError(
+                "A second derivative (create_graph=True) of a full-prefix loss",
+                "its gradient is computed in the forward pass, so autograd would count it as a constant",
+                "first derivatives, or a sum of ordinary losses of z[:, :k] over the lengths k that the penalty needs",
+            )
+        return backward(ctx, upstream)
+
+    return guarded  # type: ignore[return-value]
 
 
 def working_dtype(*tensors: Tensor | None) -> torch.dtype:

@@ -10,9 +10,8 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from firstk.losses.functional._inputs import scaled
+from firstk.losses.functional._inputs import differentiable_once, scaled
 
 # Takes differentiable inputs, the fixed inputs, omega and `grad`; returns the loss of each prefix and the gradients of
 # the differentiable inputs, which come first.
@@ -32,7 +31,7 @@ class WeightedSweep(torch.autograd.Function):
         return losses @ cast(Tensor, inputs[-1])
 
     @staticmethod
-    @once_differentiable
+    @differentiable_once
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         """Scale the stored gradients in place and release them, so that no second copy is held.
 

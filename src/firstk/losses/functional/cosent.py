@@ -6,15 +6,30 @@ al. 2024). Sorted by score, the inner sums are suffix sums, so all prefixes cost
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from firstk._base.checks import bad_parameter, is_real
 from firstk._base.prefix_weights import OmegaLike
-from firstk.losses.functional._inputs import as_tensor, full_precision, untraced, weights_of
+from firstk.losses.functional._inputs import as_tensor, differentiable_once, full_precision, untraced, weights_of
 from firstk.losses.functional.cosine import check_scored, prefix_cosines
 
 _OWNER = "cosent"
+
+
+class _Once(torch.autograd.Function):
+    """The identity, which may not be differentiated twice: that of `logcumsumexp` would be NaN."""
+
+    @staticmethod
+    def forward(ctx: Any, losses: Tensor) -> Tensor:
+        return losses.clone()
+
+    @staticmethod
+    @differentiable_once
+    def backward(ctx: Any, upstream: Tensor) -> Tensor:
+        return upstream
 
 
 def _losses(left: Tensor, right: Tensor, scores: Tensor, scale: float, owner: str) -> Tensor:
@@ -30,7 +45,7 @@ def _losses(left: Tensor, right: Tensor, scores: Tensor, scale: float, owner: st
         # Ties are not ordered: the sum starts at the first strictly higher score.
         first_higher = torch.searchsorted(scores, scores, right=True)
         terms = logits + torch.cat([above, nothing])[first_higher]
-        return torch.cat([torch.zeros_like(nothing), terms]).logsumexp(0)
+        return _Once.apply(torch.cat([torch.zeros_like(nothing), terms]).logsumexp(0))
 
 
 @untraced

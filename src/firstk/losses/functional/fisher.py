@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from firstk._base.checks import bad_parameter, check_choice, check_fraction, check_non_negative
 from firstk._base.prefix_weights import OmegaLike
@@ -20,6 +19,7 @@ from firstk.losses.functional._inputs import (
     check_codes,
     check_not_sampled,
     check_rows,
+    differentiable_once,
     full_precision,
     promoted,
     untraced,
@@ -60,7 +60,7 @@ class _RatioTrace(torch.autograd.Function):
         return C.diagonal() @ cum
 
     @staticmethod
-    @once_differentiable
+    @differentiable_once
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         dA, dM = _pulled_back(*ctx.saved_tensors)
         return dA * upstream, dM * upstream, None
@@ -87,7 +87,7 @@ class _RatioTraceOfEncoder(torch.autograd.Function):
         return (C.diagonal() @ cum).to(B.dtype)
 
     @staticmethod
-    @once_differentiable
+    @differentiable_once
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         BW, BS, L, C, cum = ctx.saved_tensors
         dA, dM = _pulled_back(L, C, cum)

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from firstk._base.prefix_weights import OmegaLike, PrefixWeights
 from firstk.exceptions import InvalidInputError
@@ -24,6 +23,7 @@ from firstk.losses.functional._inputs import (
     check_estimator,
     check_not_sampled,
     check_rows,
+    differentiable_once,
     full_precision,
     promoted,
     scaled,
@@ -141,7 +141,7 @@ class _WeightedLoss(torch.autograd.Function):
         return step.loss / len(x)
 
     @staticmethod
-    @once_differentiable
+    @differentiable_once
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         return (*(None if g is None else scaled(g, upstream) for g in ctx.saved_tensors), None)
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from firstk._base.prefix_weights import OmegaLike
 from firstk.losses.functional._inputs import (
@@ -18,6 +17,7 @@ from firstk.losses.functional._inputs import (
     check_codes,
     check_not_sampled,
     check_rows,
+    differentiable_once,
     full_precision,
     promoted,
     untraced,
@@ -93,7 +93,7 @@ class _BestProbe(torch.autograd.Function):
         return (y.square().sum() - V.square().sum(1) @ cum) / len(z)
 
     @staticmethod
-    @once_differentiable
+    @differentiable_once
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         Q, R, V, y, cum = ctx.saved_tensors
         scale = upstream * (2 / len(Q))

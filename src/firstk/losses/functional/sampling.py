@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from firstk._base.prefix_weights import PrefixWeights
+from firstk.losses.functional._inputs import differentiable_once
 from firstk.losses.functional.draws import Stratum, drawing
 
 
@@ -116,7 +116,7 @@ class _CutLinear(torch.autograd.Function):
         return logits if bias is None else logits.add_(bias)
 
     @staticmethod
-    @once_differentiable
+    @differentiable_once
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         weight, order, *kept = ctx.saved_tensors
         masks, codes = kept[: len(ctx.sizes)], kept[len(ctx.sizes) :]
