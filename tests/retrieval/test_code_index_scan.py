@@ -239,14 +239,14 @@ def test_rows_that_come_in_pieces_and_go(counts, seed):
     codes = rng.integers(0, 256, (sum(counts), 2), dtype=np.uint8)
     rows = PackedRows(packing_of(quantizer), codes[:0])
     for part in np.split(codes, np.cumsum(counts)[:-1]) if counts else []:
-        rows.append(part)
+        rows = rows.appended(part)
     whole = PackedRows(rows.packing, codes)
     kept = rng.random(len(codes)) < 0.4
     for _ in range(2):
         assert np.array_equal(rows.codes(), codes)
         assert np.array_equal(rows.tiles, whole.tiles)
         assert np.array_equal(rows.norms[: len(codes)], whole.norms[: len(codes)])
-        rows.drop(kept)
+        rows = rows.kept(kept)
         codes = codes[kept]
         whole, kept = PackedRows(rows.packing, codes), np.ones(len(codes), bool)
 

@@ -42,9 +42,9 @@ def test_the_recall_asked_for_is_reached_on_queries_it_has_not_seen(metric, engi
 @pytest.mark.parametrize("metric", METRICS)
 def test_shortlists_come_from_the_bytes(metric):
     index = FunnelIndex.fit(Z, schedule=[(24, 40)], metric=metric, first_stage="embedded", bytes=8, engine="numpy")
-    stage = index._stored
-    codes = index._store.rows.astype(np.float64)[:, : stage.width]
-    q = index._store.rows[:5].astype(np.float64)
+    stage = index._state.stored
+    codes = index._state.store.rows.astype(np.float64)[:, : stage.width]
+    q = index._state.store.rows[:5].astype(np.float64)
     decoded = stage.embedded.restore(stage.embedded.quantise(codes)).astype(np.float64)
     near = q[:, : stage.width] @ decoded.T
     if metric != "inner_product":
@@ -54,7 +54,7 @@ def test_shortlists_come_from_the_bytes(metric):
             squares += table[cells[:, i]] if len(table) > 1 else table[0]
         squares += (decoded**2).sum(axis=1)
         near = 2 * near - squares
-    rows, spent = stage.shortlist(index._store.rows[:5], 40, nearest)
+    rows, spent = stage.shortlist(index._state.store.rows[:5], 40, nearest)
     for i in range(5):
         assert len(set(rows[i]) & set(np.argsort(-near[i])[:40])) >= 39
     assert (spent == 4000 * stage.rows.packing.planes).all()
@@ -76,9 +76,9 @@ def test_rows_come_and_go_and_what_is_read_answers_as_what_was_saved(tmp_path, m
     index = FunnelIndex.fit(Z[:3000], schedule=STAGES, metric=metric, first_stage="embedded", bytes=12)
     index.add(Z[3000:])
     index.remove(np.arange(0, 3000, 7))
-    bytes_ = index._stored.rows.codes()
+    bytes_ = index._state.stored.rows.codes()
     kept = np.delete(np.arange(4000), np.arange(0, 3000, 7))
-    stored = index._stored.embedded.quantise(index._store.rows[:, : index._stored.width])
+    stored = index._state.stored.embedded.quantise(index._state.store.rows[:, : index._state.stored.width])
     assert np.array_equal(index.ids, kept)
     assert np.array_equal(bytes_, stored)
     again = FunnelIndex.load(index.save(tmp_path / "index"))
@@ -89,7 +89,7 @@ def test_rows_come_and_go_and_what_is_read_answers_as_what_was_saved(tmp_path, m
     again.add(Z[:5])
     assert len(again) == len(kept) + 5
     assert index.replan(recall=0.9).recall == 0.9
-    assert index.nbytes > index._store.rows.nbytes
+    assert index.nbytes > index._state.store.rows.nbytes
 
 
 def test_an_encoder_serves_and_bytes_may_be_left_out():

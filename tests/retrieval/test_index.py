@@ -1,6 +1,11 @@
 """An index over its life: rows come and go, it is saved and read, and bad requests raise errors."""
 
 import os
+import pickle
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
-from firstk import FunnelIndex, PrefixEncoder
+from firstk import CodeIndex, FunnelIndex, PrefixEncoder
 from firstk._base import atomic_file as atomic_files
 from firstk.exceptions import CorruptModelError, InvalidInputError
-from firstk.retrieval import Schedule, _file
+from firstk.retrieval import FitWarning, Schedule, _file
 
 RNG = np.random.default_rng(0)
 Z = (RNG.normal(size=(300, 12)) * 0.7 ** np.arange(12)).astype(np.float32)
@@ -42,7 +47,7 @@ def test_adding_and_removing_is_building_from_what_is_left(steps):
             index.remove(gone)
             alive = {i: row for i, row in alive.items() if i not in set(gone.tolist())}
     rebuilt = FunnelIndex.fit(np.array(list(alive.values())), ids=list(alive), schedule=STAGES)
-    rebuilt.schedule = index.schedule
+    rebuilt._state = replace(rebuilt._state, schedule=index.schedule)
     assert index.ids.tolist() == list(alive)
     for exact in (False, True):
         same_answers(index, rebuilt, exact)
@@ -296,3 +301,72 @@ def test_ids_run_out(tmp_path):
 def test_a_folder_is_not_written_over(tmp_path):
     with pytest.raises(InvalidInputError, match=r"An index is a file, and .* is a folder"):
         INDEX.save(tmp_path)
+
+
+def _funnel(X, encoder):
+    return FunnelIndex.fit(X, schedule=[(8, 60)], ids=np.arange(len(X)), engine="numpy")
+
+
+def _funnel_of_bytes(X, encoder):
+    return FunnelIndex.fit(X, schedule=[(8, 60)], ids=np.arange(len(X)), first_stage="embedded", bytes=8)
+
+
+def _bytes(X, encoder):
+    return CodeIndex.fit(X, encoder=encoder, bytes=16, metric="l2", engine="numpy")
+
+
+@pytest.mark.parametrize("build", [_funnel, _funnel_of_bytes, _bytes])
+def test_a_search_beside_additions_and_removals_returns_the_ids_of_its_rows(build):
+    """A row that stays is its own nearest neighbor, whoever writes meanwhile."""
+    X = np.random.default_rng(0).normal(size=(600, 16)).astype(np.float32)
+    index = build(X[:300], PrefixEncoder().fit(X))
+    alone = index.search(X[:300], 1, threads=1).ids[:, 0]
+    own = np.flatnonzero(alone == np.arange(300))  # bytes may confuse a few
+    own = own[own >= 100]
+    assert len(own) > 150
+    # What comes and goes is far from the rows that are looked for.
+    away = X[300:] + 50
+    stop, wrong, failed = threading.Event(), [], []
+
+    def write():
+        try:
+            while not stop.is_set():
+                index.remove(np.arange(100))
+                names = index.add(away)
+                index.remove(names)
+                index.add(away[:100], np.arange(100))
+        except Exception as error:
+            failed.append(error)
+
+    def read():
+        try:
+            for _ in range(40):
+                found = index.search(X[own[:60]], 1, threads=1).ids[:, 0]
+                wrong.extend(found[found != own[:60]])
+        except Exception as error:
+            failed.append(error)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        readers, writer = [threading.Thread(target=read) for _ in range(2)], threading.Thread(target=write)
+        for thread in (*readers, writer):
+            thread.start()
+        for thread in readers:
+            thread.join()
+        stop.set()
+        writer.join()
+    assert not failed
+    assert not wrong
+
+
+@pytest.mark.parametrize("build", [_funnel, _funnel_of_bytes, _bytes])
+def test_rows_that_several_threads_add_all_come_in(build):
+    X = np.random.default_rng(0).normal(size=(400, 16)).astype(np.float32)
+    index = build(X[:200], PrefixEncoder().fit(X))
+    with ThreadPoolExecutor(4) as pool:
+        named = list(pool.map(lambda i: index.add(X[200 + 10 * i : 210 + 10 * i]), range(20)))
+    assert np.array_equal(np.sort(np.concatenate(named)), np.arange(200, 400))
+    assert np.array_equal(np.sort(index.ids), np.arange(400))
+    copied = pickle.loads(pickle.dumps(index))  # the lock stays behind
+    copied.add(X[:1])
+    assert (len(index), len(copied)) == (400, 401)

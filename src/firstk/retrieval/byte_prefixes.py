@@ -7,6 +7,7 @@ were when it was added, and are saved with the index.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 
 import numpy as np
 
@@ -112,9 +113,18 @@ class BytePrefixes:
         """Rows with padding."""
         return len(self.rows.tiles) * code_scan.TILE
 
-    def append(self, codes: np.ndarray) -> None:
-        """Take in the codes of further rows."""
-        self.rows.append(self.embedded.quantise(codes[:, : self.width]))
+    def appended(self, codes: np.ndarray) -> BytePrefixes:
+        """Return prefixes with the codes of further rows."""
+        return self._of_rows(self.rows.appended(self.embedded.quantise(codes[:, : self.width])))
+
+    def kept(self, mask: np.ndarray) -> BytePrefixes:
+        """Return the prefixes of the rows of a mask."""
+        return self._of_rows(self.rows.kept(mask))
+
+    def _of_rows(self, rows: PackedRows) -> BytePrefixes:
+        other = copy(self)
+        other.rows = rows
+        return other
 
     def cost(self, k: int) -> int:
         """Look-ups that one row takes, counted as one multiply-add each: its bytes, whatever the prefix."""

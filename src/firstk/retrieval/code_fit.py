@@ -26,7 +26,7 @@ class FitWarning(UserWarning):
     """Rows were added that no longer fit the cells of the quantizer: their bytes say less about them."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Fit:
     r"""The errors of added rows, summed: :math:`e = |z - \hat z|^2` of a code and what its bytes are decoded to.
 
@@ -41,24 +41,25 @@ class Fit:
     total: float = 0.0
     squares: float = 0.0
 
-    def noting(self, quantizer: EmbeddedQuantizer, X: MatrixLike, codes: np.ndarray) -> str:
-        """Take in rows that are added, and return a warning if rows do not fit any more, or an empty text.
-
-        They do not if their mean error is more than 1.5 times that of the fit, which is known from the trees, by
-        2.3 standard errors. Of many rows every so manieth is looked at.
-        """
+    @classmethod
+    def of(cls, quantizer: EmbeddedQuantizer, X: MatrixLike, codes: np.ndarray) -> Fit:
+        """Return the errors of rows and their codes; of many rows every so manieth is looked at."""
         if not len(codes):
-            return ""
+            return cls()
         step = -(-len(codes) // _ROWS)
         rows: Any = X if hasattr(X, "shape") else np.asarray(X)
         Z = quantizer.encoder.encode(rows[::step])
         errors = np.square(Z - quantizer.embedded.restore(codes[::step])).sum(axis=1, dtype=np.float64)
-        self.rows += len(errors)
-        self.total += float(errors.sum())
-        self.squares += float(np.square(errors).sum())
-        return self._trouble(expected_error(quantizer))
+        return cls(len(errors), float(errors.sum()), float(np.square(errors).sum()))
 
-    def _trouble(self, expected: float) -> str:
+    def __add__(self, other: Fit) -> Fit:
+        return Fit(self.rows + other.rows, self.total + other.total, self.squares + other.squares)
+
+    def trouble(self, expected: float) -> str:
+        """Return a warning if rows do not fit any more, or an empty text.
+
+        They do not if their mean error is more than 1.5 times the expected one by 2.3 standard errors.
+        """
         if self.rows < _FEWEST:
             return ""
         mean = self.total / self.rows

@@ -7,6 +7,7 @@ It adds, removes, searches, cuts, saves and loads; how bytes are searched is in 
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,12 +23,12 @@ from firstk.encoder.quantizer import METRICS, EmbeddedQuantizer
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 from firstk.retrieval import code_scan
 from firstk.retrieval._file import BYTES_FORMAT, pack_encoder, read_index, unpack_encoder, write_index
-from firstk.retrieval.code_fit import Fit, FitWarning
+from firstk.retrieval.code_fit import Fit, FitWarning, expected_error
 from firstk.retrieval.code_scan import PackedRows, Tables
 from firstk.retrieval.index import ENGINES, SearchResult, checked_threads, is_compiled, over_blocks
 from firstk.retrieval.packing import packing_of
 from firstk.retrieval.rerank import FloatCodes, reranked
-from firstk.retrieval.store import known_ids, new_ids
+from firstk.retrieval.store import WriteLock, known_ids, new_ids
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -43,12 +44,31 @@ _QUERIES, _TILES = 64, 512
 _SHORTLIST = 10
 
 
+@dataclass(frozen=True, eq=False)
+class _State:
+    """What an index holds at one time. Additions and removals replace it as a whole: a search reads it once."""
+
+    rows: PackedRows
+    ids: np.ndarray
+    next_id: int
+    fit: Fit
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def codes_of(self, ids: np.ndarray) -> np.ndarray:
+        """Return the bytes of rows by id."""
+        order = np.argsort(self.ids)
+        return self.rows.codes(order[np.searchsorted(self.ids, ids, sorter=order)])
+
+
 class CodeIndex:
     """Nearest neighbors by embedded bytes; `CodeIndex.fit` builds one.
 
     Rows are the bytes of an `EmbeddedQuantizer`, moved so that a byte holds whole coordinates. Queries stay in floating
     point, and a search looks up what every byte adds to their scores, without decoding. All rows are compared: what is
-    returned are the best scores there are, summed in float64, and of equal ones those of lower ids.
+    returned are the best scores there are, summed in float64, and of equal ones those of lower ids. Threads may add,
+    remove and search at the same time: a search sees the rows of the moment when it began.
 
     Attributes
     ----------
@@ -76,9 +96,8 @@ class CodeIndex:
         fit: Fit | None = None,
     ):
         self.quantizer, self.engine = quantizer, engine
-        self._rows = PackedRows(packing_of(quantizer), codes)
-        self._ids, self._next_id = ids, next_id
-        self._fit = fit or Fit()
+        self._state = _State(PackedRows(packing_of(quantizer), codes), ids, next_id, fit or Fit())
+        self._writing = WriteLock()
 
     # -- building ------------------------------------------------------------------------------------------------
 
@@ -164,8 +183,8 @@ class CodeIndex:
         than 1.5 times that of the rows that the cells were fitted on.
         """
         codes = self.quantizer.encode(X)
-        numbers = self._added(codes, ids, "CodeIndex.add")
-        if trouble := self._fit.noting(self.quantizer, X, codes):
+        numbers, fit = self._added(codes, ids, "CodeIndex.add", Fit.of(self.quantizer, X, codes))
+        if len(codes) and (trouble := fit.trouble(expected_error(self.quantizer))):
             warnings.warn(trouble, FitWarning, stacklevel=2)
         return numbers
 
@@ -181,33 +200,37 @@ class CodeIndex:
                 f"CodeIndex.add_codes takes codes of {self.bytes} bytes or more, as this index has. Got "
                 f"{stored.shape[1]}: cut the index, or encode the rows again."
             )
-        return self._added(stored[:, : self.bytes], ids, "CodeIndex.add_codes")
+        return self._added(stored[:, : self.bytes], ids, "CodeIndex.add_codes", Fit())[0]
 
-    def _added(self, codes: np.ndarray, ids: ArrayLike | None, owner: str) -> np.ndarray:
-        numbers = new_ids(ids, len(codes), self._next_id, self._ids, owner)
-        self._rows.append(codes)
-        self._ids = np.concatenate([self._ids, numbers])
-        if len(numbers):
-            self._next_id = max(self._next_id, int(numbers.max()) + 1)
-        return numbers
+    def _added(self, codes: np.ndarray, ids: ArrayLike | None, owner: str, fit: Fit) -> tuple[np.ndarray, Fit]:
+        """Add rows and what is known of their errors; return their ids, and the errors of all that were added."""
+        with self._writing:
+            old = self._state
+            numbers = new_ids(ids, len(codes), old.next_id, old.ids, owner)
+            next_id = max(old.next_id, int(numbers.max(initial=-1)) + 1)
+            joined = np.concatenate([old.ids, numbers])
+            self._state = _State(old.rows.appended(codes), joined, next_id, old.fit + fit)
+            return numbers, self._state.fit
 
     def remove(self, ids: ArrayLike) -> None:
         """Remove rows by id: all of them, or none if one is unknown."""
-        kept = ~np.isin(self._ids, known_ids(ids, self._ids, "CodeIndex.remove"))
-        self._rows.drop(kept)
-        self._ids = self._ids[kept]
+        with self._writing:
+            old = self._state
+            kept = ~np.isin(old.ids, known_ids(ids, old.ids, "CodeIndex.remove"))
+            self._state = replace(old, rows=old.rows.kept(kept), ids=old.ids[kept])
 
     def cut(self, bytes: int) -> CodeIndex:
         """Return an index of the first bytes of every row, without encoding anything again."""
         if not is_int(bytes) or not 1 <= bytes <= self.bytes:
             raise bad_parameter("bytes", "CodeIndex.cut", f"an int in [1, {self.bytes}] (those of the index)", bytes)
-        codes = self._rows.codes()[:, :bytes]
-        return CodeIndex(self.quantizer.at(bytes), codes, self._ids.copy(), engine=self.engine, next_id=self._next_id)
+        now = self._state
+        codes = now.rows.codes()[:, :bytes]
+        return CodeIndex(self.quantizer.at(bytes), codes, now.ids, engine=self.engine, next_id=now.next_id)
 
     # -- use -----------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._state.rows)
 
     def __repr__(self) -> str:
         return f"CodeIndex({len(self)} rows of {self.bytes} bytes, {self.metric})"
@@ -225,22 +248,22 @@ class CodeIndex:
     @property
     def ids(self) -> np.ndarray:
         """Ids of the rows, in the order in which they were added."""
-        return self._ids.copy()
+        return self._state.ids.copy()
 
     @property
     def codes(self) -> np.ndarray:
         """The bytes of the rows as the quantizer made them, uint8 of shape (n, bytes)."""
-        return self._rows.codes()
+        return self._state.rows.codes()
 
-    @property
-    def packed_rows(self) -> PackedRows:
-        """The rows as they are searched; for exports."""
-        return self._rows
+    def packed(self) -> tuple[PackedRows, np.ndarray]:
+        """Return the rows as they are searched, and their ids; for exports."""
+        now = self._state
+        return now.rows, now.ids
 
     @property
     def nbytes(self) -> int:
         """Memory of rows and ids."""
-        return self._rows.nbytes + self._ids.nbytes
+        return self._state.rows.nbytes + self._state.ids.nbytes
 
     def search(
         self,
@@ -270,7 +293,8 @@ class CodeIndex:
             Number of threads that share queries and rows; all cores if not given. Results do not depend on it.
         """
         owner = "CodeIndex.search"
-        n = self._checked_count(n_neighbors, "n_neighbors", owner)
+        now = self._state
+        n = _checked_count(n_neighbors, "n_neighbors", now, owner)
         threads = checked_threads(threads, owner)
         if rerank is None and (shortlist is not None or rerank_ids is not None):
             raise InvalidInputError(f"{owner} takes 'shortlist' and 'rerank_ids' with 'rerank' only. Give codes to it.")
@@ -278,27 +302,20 @@ class CodeIndex:
         queries = self._queries(self.quantizer.coded_only(whole), owner)
         encoding = self.quantizer.encoder.p * self.quantizer.k
         if rerank is None:
-            ids, near = self._nearest(queries, n, threads)
-            work = np.full(len(queries), len(self) * self._rows.packing.planes)
-            return SearchResult(ids, self._scores(queries, near), work, len(self) * self.quantizer.k, encoding)
+            ids, near = self._nearest(now, queries, n, threads)
+            work = np.full(len(queries), len(now) * now.rows.packing.planes)
+            return SearchResult(ids, self._scores(queries, near), work, len(now) * self.quantizer.k, encoding)
         floats = FloatCodes.of(rerank, rerank_ids, self.quantizer.trees.d, owner)
         size = (
-            min(len(self), _SHORTLIST * n) if shortlist is None else self._checked_count(shortlist, "shortlist", owner)
+            min(len(now), _SHORTLIST * n) if shortlist is None else _checked_count(shortlist, "shortlist", now, owner)
         )
         if size < n:
             raise bad_parameter("shortlist", owner, f"an int of at least {n} (the neighbors)", shortlist)
-        ids, _ = self._nearest(queries, size, threads)
+        ids, _ = self._nearest(now, queries, size, threads)
         queries = self._queries(whole, owner)  # codes in floating point have every coordinate
-        ids, near = reranked(self.quantizer, floats, queries, ids, self._codes_of, n)
-        work = np.full(len(queries), len(self) * self._rows.packing.planes + size * self.quantizer.k)
-        return SearchResult(ids, self._scores(queries, near), work, len(self) * self.quantizer.k, encoding)
-
-    def _checked_count(self, value: object, name: str, owner: str) -> int:
-        if len(self) == 0:
-            raise InvalidInputError(f"{owner} needs rows to search, and this index holds none. Add some first.")
-        if not is_int(value) or not 1 <= value <= len(self):
-            raise bad_parameter(name, owner, f"an int in [1, {len(self)}] (the rows of the index)", value)
-        return int(value)
+        ids, near = reranked(self.quantizer, floats, queries, ids, now.codes_of, n)
+        work = np.full(len(queries), len(now) * now.rows.packing.planes + size * self.quantizer.k)
+        return SearchResult(ids, self._scores(queries, near), work, len(now) * self.quantizer.k, encoding)
 
     def _queries(self, codes: np.ndarray, owner: str) -> np.ndarray:
         """Return codes of queries in float64, of unit norm for cosines.
@@ -318,13 +335,13 @@ class CodeIndex:
         unit: np.ndarray = codes / norms[:, None]
         return unit
 
-    def _nearest(self, queries: np.ndarray, size: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
+    def _nearest(self, now: _State, queries: np.ndarray, size: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
         """Return ids and nearness of the `size` nearest rows of each query, nearest first."""
-        if is_compiled(self.engine, len(self)):
+        if is_compiled(self.engine, len(now)):
             from firstk.retrieval._compiled_codes import nearest
         else:
             nearest = code_scan.nearest
-        rows, m, tiles = self._rows, len(queries), len(self._rows.tiles)
+        rows, m, tiles = now.rows, len(queries), len(now.rows.tiles)
         step = min(_QUERIES, -(-m // threads))
         blocks = [slice(start, start + step) for start in range(0, m, step)]
         # Where there are fewer blocks of queries than threads, they share the rows of a block.
@@ -333,7 +350,7 @@ class CodeIndex:
         spans = list(pairwise(edges))
         tables = [Tables.of(rows.packing, queries[block]) for block in blocks]
         jobs = [(table, span) for table in tables for span in spans]
-        found = over_blocks(lambda job: nearest(rows, job[0], size, self._ids, job[1]), jobs, threads)
+        found = over_blocks(lambda job: nearest(rows, job[0], size, now.ids, job[1]), jobs, threads)
         results = []
         for i in range(len(blocks)):
             ids, near = (np.hstack(each) for each in zip(*found[i * parts : (i + 1) * parts], strict=True))
@@ -346,25 +363,21 @@ class CodeIndex:
             near = np.maximum(_squares(queries)[:, None] - near, 0)
         return near.astype(np.float32)
 
-    def _codes_of(self, ids: np.ndarray) -> np.ndarray:
-        """Return the bytes of rows that are in the index, by id."""
-        order = np.argsort(self._ids)
-        return self._rows.codes(order[np.searchsorted(self._ids, ids, sorter=order)])
-
     # -- storage -------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> Path:
         """Write bytes, ids and encoder into one file, atomically."""
+        now = self._state
         facts = {
             "bytes": self.bytes,
             "metric": self.metric,
             "engine": self.engine,
-            "next_id": self._next_id,
+            "next_id": now.next_id,
             "fingerprint": self.quantizer.fingerprint,
             "stamp": self.quantizer.stamp().to_dict(),
-            "fit": self._fit.to_dict(),
+            "fit": now.fit.to_dict(),
         }
-        arrays = {"codes": self.codes, "ids": self._ids} | pack_encoder(self.quantizer.encoder)
+        arrays = {"codes": now.rows.codes(), "ids": now.ids} | pack_encoder(self.quantizer.encoder)
         return write_index(path, facts, arrays, BYTES_FORMAT)
 
     @classmethod
@@ -388,6 +401,14 @@ class CodeIndex:
             if isinstance(error, FirstkError) and not isinstance(error, InvalidInputError):
                 raise
             raise CorruptModelError(f"'{path}' is a damaged firstk index: its parts do not fit ({error}).") from None
+
+
+def _checked_count(value: object, name: str, now: _State, owner: str) -> int:
+    if len(now) == 0:
+        raise InvalidInputError(f"{owner} needs rows to search, and this index holds none. Add some first.")
+    if not is_int(value) or not 1 <= value <= len(now):
+        raise bad_parameter(name, owner, f"an int in [1, {len(now)}] (the rows of the index)", value)
+    return int(value)
 
 
 def _check_ids(ids: np.ndarray, rows: int, next_id: object) -> None:

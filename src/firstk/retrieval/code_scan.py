@@ -14,6 +14,7 @@ numbers, and rows of equal nearness are returned in the order of their ids.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -35,7 +36,10 @@ _BYTE, _WORD = 255, 65_535
 
 
 class PackedRows:
-    """Packed rows in tiles of 32, growing in place and shrinking in order: ``tiles[t, j]`` holds byte j of a tile.
+    """Packed rows in tiles of 32: ``tiles[t, j]`` holds byte j of a tile.
+
+    They do not change while they are read. Additions write past them, into memory that the next ones share: only the
+    latest may be added to, under a lock.
 
     Attributes
     ----------
@@ -49,7 +53,7 @@ class PackedRows:
         self.packing, self.n = packing, 0
         self._tiles = np.zeros((0, packing.planes, TILE), np.uint8)
         self._norms = np.zeros(0, np.float32)
-        self.append(codes)
+        self._append(codes)
 
     def __len__(self) -> int:
         return self.n
@@ -77,28 +81,23 @@ class PackedRows:
         """Memory of tiles and norms."""
         return self._tiles.nbytes + self._norms.nbytes
 
-    def append(self, codes: np.ndarray) -> None:
-        """Put stored strings at the end; capacity doubles, so that many small additions cost what a large one does."""
-        self._reserve(self.n + len(codes))
-        for start in range(0, len(codes), _BLOCK):
-            self._append(self.packing.packed(codes[start : start + _BLOCK]))
+    def appended(self, codes: np.ndarray) -> PackedRows:
+        """Return rows with stored strings at the end; capacity doubles, so that many additions cost what one does."""
+        grown = copy(self)
+        grown._append(codes)
+        return grown
 
-    def drop(self, kept: np.ndarray) -> None:
-        """Keep the rows of a mask, in their order; they move towards the front, in place."""
-        n, self.n = self.n, 0
-        for start in range(0, n, _BLOCK):
-            stop = min(start + _BLOCK, n)
-            self._append(self._between(start, stop)[kept[start:stop]])
-        tiles = len(self.tiles)
-        if 2 * tiles < len(self._tiles):
-            self._tiles, self._norms = self.tiles.copy(), self.norms.copy()
+    def kept(self, mask: np.ndarray) -> PackedRows:
+        """Return the rows of a mask, in their order."""
+        fewer = PackedRows(self.packing, np.empty((0, self.packing.bytes), np.uint8))
+        fewer._reserve(int(mask.sum()))
+        for start in range(0, self.n, _BLOCK):
+            fewer._write(self.rows(start, start + _BLOCK)[mask[start : start + _BLOCK]])
+        return fewer
 
     def rows(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """Return packed rows from `start` to `stop`, (n, planes)."""
-        return self._between(start, self.n if stop is None else min(stop, self.n))
-
-    def _between(self, start: int, stop: int) -> np.ndarray:
-        first = start // TILE
+        stop, first = self.n if stop is None else min(stop, self.n), start // TILE
         some = self._tiles[first : -(-stop // TILE)][:, :, _ROWS_OF_PLACES]
         rows = some.transpose(0, 2, 1).reshape(-1, self.packing.planes)
         return rows[start - first * TILE : stop - first * TILE]
@@ -123,22 +122,21 @@ class PackedRows:
             norms[: len(self._norms)] = self._norms
             self._tiles, self._norms = tiles, norms
 
-    def _append(self, packed: np.ndarray) -> None:
-        """Put packed rows at the end, where there is room: the last tile is filled first."""
-        begun = self.n // TILE * TILE
-        packed = np.vstack([self._between(begun, self.n), packed])
-        n = len(packed)
-        padded = np.zeros((-(-n // TILE) * TILE, self.packing.planes), np.uint8)
-        padded[:n] = packed
-        first = begun // TILE
-        tiles = padded.reshape(-1, TILE, self.packing.planes)[:, _PLACES]
-        self._tiles[first : first + len(tiles)] = tiles.transpose(0, 2, 1)
-        if self.cosine:
-            norms = np.sqrt(self.packing.squares(packed)).astype(np.float32)
-            self._norms[begun : begun + n] = np.where(norms > 0, norms, 1)
-        elif self._norms.size:
-            self._norms[begun : begun + n] = self.packing.squares(packed)
-        self.n = begun + n
+    def _append(self, codes: np.ndarray) -> None:
+        self._reserve(self.n + len(codes))
+        for start in range(0, len(codes), _BLOCK):
+            self._write(self.packing.packed(codes[start : start + _BLOCK]))
+
+    def _write(self, packed: np.ndarray) -> None:
+        """Put packed rows at the end, where there is room; nothing is written to the rows before them."""
+        stop = self.n + len(packed)
+        tile, inside = np.divmod(np.arange(self.n, stop), TILE)
+        self._tiles[tile, :, _ROWS_OF_PLACES[inside]] = packed
+        if self._norms.size:
+            squares = self.packing.squares(packed)
+            norms = np.sqrt(squares).astype(np.float32)
+            self._norms[self.n : stop] = np.where(norms > 0, norms, 1) if self.cosine else squares
+        self.n = stop
 
 
 @dataclass(frozen=True, eq=False)

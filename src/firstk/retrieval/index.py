@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
@@ -36,7 +36,7 @@ from firstk.retrieval.layout import Layout, build_layout, no_bounds
 from firstk.retrieval.planning import choose_schedule
 from firstk.retrieval.prefixes import FIRST_STAGES, FirstStage
 from firstk.retrieval.schedule import Schedule, check_request, check_schedule, given_schedule
-from firstk.retrieval.store import METRICS, Store, as_codes, check_stored, known_ids, new_ids
+from firstk.retrieval.store import METRICS, Store, WriteLock, as_codes, check_stored, known_ids, new_ids
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -87,12 +87,37 @@ class SearchResult:
         return f"SearchResult({n} neighbors of {m} queries, {self.fraction:.1%} of brute force's multiply-adds)"
 
 
+@dataclass(frozen=True, eq=False)
+class _State:
+    """What an index holds at one time. Additions and removals replace it as a whole: a search reads it once.
+
+    Attributes
+    ----------
+    store : Store
+    next_id : int
+    schedule : Schedule
+    stored : BytePrefixes or None
+    layout : list of Layout
+        Empty until the first search.
+    """
+
+    store: Store
+    next_id: int
+    schedule: Schedule
+    stored: BytePrefixes | None
+    layout: list[Layout] = field(default_factory=list, init=False)
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+
 class FunnelIndex:
     """Nearest neighbors by a funnel over prefixes; `FunnelIndex.fit` builds one.
 
     Rows are kept as float32 codes whose first coordinates say most, such as those of a `PrefixEncoder`. A search
     scans a short prefix of every row, keeps a shortlist, and adds coordinates only to rows that can still be among
-    the nearest. Scores are computed from all coordinates, in float64.
+    the nearest. Scores are computed from all coordinates, in float64. Threads may add, remove and search at the same
+    time: a search sees the rows of the moment when it began.
 
     Attributes
     ----------
@@ -127,12 +152,11 @@ class FunnelIndex:
         stored: BytePrefixes | None = None,
         stamp: CodeStamp | None = None,
     ):
-        self.schedule, self.metric, self.first_stage, self.engine = schedule, metric, first_stage, engine
+        self.metric, self.first_stage, self.engine = metric, first_stage, engine
         self.encoder = encoder
         self.stamp = stamp if encoder is None else encoder.stamp()
-        self._store, self._next_id = store, next_id
-        self._stored = stored
-        self._layout: Layout | None = None
+        self._state = _State(store, next_id, schedule, stored)
+        self._writing = WriteLock()
 
     # -- building ------------------------------------------------------------------------------------------------
 
@@ -235,18 +259,20 @@ class FunnelIndex:
         For another recall or more neighbors, or when rows were added that differ from those it was chosen on.
         """
         owner = "FunnelIndex.replan"
-        if len(self) == 0:
+        now = self._state
+        if len(now) == 0:
             raise InvalidInputError(f"{owner} needs rows, and this index holds none. Add some first.")
-        recall = self.schedule.recall or 0.99 if recall is None else recall
+        recall = now.schedule.recall or 0.99 if recall is None else recall
         recall = check_fraction(recall, "recall", owner, open_left=True)
-        n = min(self.schedule.n_neighbors, len(self)) if n_neighbors is None else n_neighbors
-        if not is_int(n) or not 1 <= n <= len(self):
-            raise bad_parameter("n_neighbors", owner, f"an int in [1, {len(self)}] (the rows)", n)
-        rows, euclidean = self._store.rows, self.metric != "inner_product"
+        n = min(now.schedule.n_neighbors, len(now)) if n_neighbors is None else n_neighbors
+        if not is_int(n) or not 1 <= n <= len(now):
+            raise bad_parameter("n_neighbors", owner, f"an int in [1, {len(now)}] (the rows)", n)
+        euclidean, form = self.metric != "inner_product", self._form(now)
         with showing(check_verbose(verbose, owner)):
-            self.schedule = choose_schedule(rows, euclidean, self._form, recall, int(n), random_state)
-        self._layout = None
-        return self.schedule
+            schedule = choose_schedule(now.store.rows, euclidean, form, recall, int(n), random_state)
+        with self._writing:  # rows that others added or removed meanwhile stay so
+            self._state = replace(self._state, schedule=schedule)
+        return schedule
 
     def add(self, Z: MatrixLike, ids: ArrayLike | None = None, *, stamp: CodeStamp | None = None) -> np.ndarray:
         """Add rows and return their ids; the shares of the schedule stay, so shortlists grow with the store.
@@ -256,60 +282,66 @@ class FunnelIndex:
         owner = "FunnelIndex.add"
         self._check_stamp(stamp, "these rows")
         codes = as_codes(_encoded(Z, self.encoder, "document", owner), self.metric, owner, "Z", self.d)
-        numbers = new_ids(ids, len(codes), self._next_id, self._store.ids, owner)
-        self._store.append(codes, numbers)
-        if self._stored is not None:
-            self._stored.append(codes)
-        self._next_id = max(self._next_id, int(numbers.max()) + 1)
-        self._layout = None
+        with self._writing:
+            old = self._state
+            numbers = new_ids(ids, len(codes), old.next_id, old.store.ids, owner)
+            next_id = max(old.next_id, int(numbers.max()) + 1)
+            stored = None if old.stored is None else old.stored.appended(codes)
+            self._state = _State(old.store.appended(codes, numbers), next_id, old.schedule, stored)
         return numbers
 
     def remove(self, ids: ArrayLike) -> None:
         """Remove rows by id: all of them, or none if one is unknown."""
-        gone = known_ids(ids, self._store.ids, "FunnelIndex.remove")
-        if self._stored is not None:
-            self._stored.rows.drop(~np.isin(self._store.ids, gone))
-        self._store.drop(gone)
-        self._layout = None
+        with self._writing:
+            old = self._state
+            kept = ~np.isin(old.store.ids, known_ids(ids, old.store.ids, "FunnelIndex.remove"))
+            stored = None if old.stored is None else old.stored.kept(kept)
+            self._state = replace(old, store=old.store.kept(kept), stored=stored)
 
     # -- use -----------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return len(self._store)
+        return len(self._state)
 
     def __repr__(self) -> str:
         return f"FunnelIndex({len(self)} rows of {self.d}, {self.metric}: {self.schedule})"
 
     @property
+    def schedule(self) -> Schedule:
+        """Prefixes and shortlist sizes, and the recall they were chosen for."""
+        return self._state.schedule
+
+    @property
     def d(self) -> int:
         """Width of the codes."""
-        return self._store.d
+        return self._state.store.d
 
     @property
     def codes(self) -> np.ndarray:
         """The codes of the rows, in the order of `ids`; not to be written to."""
-        rows = self._store.rows.view()
+        rows = self._state.store.rows.view()
         rows.flags.writeable = False
         return rows
 
     @property
     def ids(self) -> np.ndarray:
         """Ids of the rows, in the order in which they were added."""
-        return self._store.ids.copy()
+        return self._state.store.ids.copy()
 
     @property
     def bytes(self) -> int | None:
         """Bytes of a row in the first stage, where it is "embedded"."""
-        return None if self._stored is None else self._stored.embedded.n_bytes
+        stored = self._state.stored
+        return None if stored is None else stored.embedded.n_bytes
 
-    @property
-    def _form(self) -> FirstStage:
-        return FirstStage(self.first_stage, None if self._stored is None else self._stored.embedded)
+    def _form(self, now: _State) -> FirstStage:
+        return FirstStage(self.first_stage, None if now.stored is None else now.stored.embedded)
 
     @property
     def nbytes(self) -> int:
         """Memory of codes, ids and everything that is kept to search them."""
-        return self._store.rows.nbytes + self._store.ids.nbytes + (self._prepared().nbytes if len(self) else 0)
+        now = self._state
+        return now.store.rows.nbytes + now.store.ids.nbytes + (self._layout(now).nbytes if len(now) else 0)
 
     def search(
         self,
@@ -338,20 +370,21 @@ class FunnelIndex:
         """
         owner = "FunnelIndex.search"
         self._check_stamp(stamp, "these queries")
-        n = check_request(n_neighbors, self.schedule, len(self), exact, owner)
+        now = self._state
+        n = check_request(n_neighbors, now.schedule, len(now), exact, owner)
         threads = checked_threads(threads, owner)
-        if exact and not self._form.bounds_distances:
+        if exact and not self._form(now).bounds_distances:
             raise no_bounds()
         codes = as_codes(_encoded(Q, self.encoder, "query", owner), self.metric, owner, "Q", self.d)
-        layout, operations = self._prepared(), self._operations()
-        size = min(operations.queries_at_once(len(self)), -(-len(codes) // threads))
+        layout, operations = self._layout(now), self._operations(len(now))
+        size = min(operations.queries_at_once(len(now)), -(-len(codes) // threads))
         blocks = [codes[start : start + size] for start in range(0, len(codes), size)]
         found = over_blocks(lambda block: search_block(layout, operations, block, n, exact), blocks, threads)
         rows, costs, spent = (
             np.concatenate([getattr(part, name) for part in found]) for name in ("rows", "costs", "spent")
         )
         encoding = 0 if self.encoder is None else self.encoder.p * self.encoder.d
-        return SearchResult(self._store.ids[rows], self._scores(costs), spent, len(self) * self.d, encoding)
+        return SearchResult(now.store.ids[rows], self._scores(costs), spent, len(now) * self.d, encoding)
 
     def _check_stamp(self, stamp: CodeStamp | None, whose: str) -> None:
         if stamp is not None and self.stamp is not None:
@@ -361,14 +394,15 @@ class FunnelIndex:
         scores = {"l2": costs, "inner_product": -costs, "cosine": 1 - costs / 2}[self.metric]
         return scores.astype(np.float32)
 
-    def _prepared(self) -> Layout:
-        if self._layout is None:
+    def _layout(self, now: _State) -> Layout:
+        """Return the layout of a state, which keeps it."""
+        if not now.layout:
             euclidean = self.metric != "inner_product"
-            self._layout = build_layout(self._store.rows, euclidean, self.schedule, self._form, self._stored)
-        return self._layout
+            now.layout.append(build_layout(now.store.rows, euclidean, now.schedule, self._form(now), now.stored))
+        return now.layout[0]
 
-    def _operations(self) -> ModuleType:
-        if not is_compiled(self.engine, len(self)):
+    def _operations(self, rows: int) -> ModuleType:
+        if not is_compiled(self.engine, rows):
             return _plain
         from firstk.retrieval import _compiled
 
@@ -378,19 +412,20 @@ class FunnelIndex:
 
     def save(self, path: str | Path) -> Path:
         """Write codes, ids, schedule and encoder into one file, atomically."""
+        now = self._state
         facts = {
             "d": self.d,
             "metric": self.metric,
             "first_stage": self.first_stage,
             "engine": self.engine,
-            "next_id": self._next_id,
-            "schedule": self.schedule.to_dict(),
+            "next_id": now.next_id,
+            "schedule": now.schedule.to_dict(),
             "stamp": None if self.stamp is None else self.stamp.to_dict(),
         }
-        arrays = {"codes": self._store.rows, "ids": self._store.ids}
-        if self._stored is not None:
-            facts["cells"] = self._stored.embedded.record()
-            arrays["bytes"] = self._stored.rows.codes()
+        arrays = {"codes": now.store.rows, "ids": now.store.ids}
+        if now.stored is not None:
+            facts["cells"] = now.stored.embedded.record()
+            arrays["bytes"] = now.stored.rows.codes()
         if self.encoder is not None:
             arrays |= pack_encoder(self.encoder)
         return write_index(path, facts, arrays)

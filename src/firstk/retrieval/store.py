@@ -1,10 +1,11 @@
-"""Store: the rows of an index and their ids, growing in place and shrinking in order.
+"""Store: the rows of an index and their ids; rows are added and removed by making another store.
 
 Rows keep the order in which they were added, so a store after adds and removals is the one built from what is left.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
@@ -45,11 +46,31 @@ def as_codes(Z: MatrixLike, metric: str, owner: str, name: str, width: int | Non
     return unit.astype(np.float32)
 
 
-class Store:
-    """float32 rows and their int64 ids."""
+class WriteLock:
+    """A lock among the writers of an index; a copy or a pickle of the index has a lock of its own."""
 
-    def __init__(self, rows: np.ndarray, ids: np.ndarray):
-        self._rows, self._ids, self._n = rows, ids, len(rows)
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def __reduce__(self) -> tuple[type[WriteLock], tuple[()]]:
+        return WriteLock, ()
+
+
+class Store:
+    """float32 rows and their int64 ids, which do not change while the store is read.
+
+    Additions write past the rows of this store, into memory that the next one shares: only the latest store may be
+    added to, under a lock.
+    """
+
+    def __init__(self, rows: np.ndarray, ids: np.ndarray, n: int | None = None):
+        self._rows, self._ids, self._n = rows, ids, len(rows) if n is None else n
 
     def __len__(self) -> int:
         return self._n
@@ -69,21 +90,19 @@ class Store:
         """Their ids."""
         return self._ids[: self._n]
 
-    def append(self, rows: np.ndarray, ids: np.ndarray) -> None:
-        """Put rows at the end; capacity doubles, so that many small additions cost what one large one does."""
-        needed = self._n + len(rows)
-        if needed > len(self._rows):
+    def appended(self, rows: np.ndarray, ids: np.ndarray) -> Store:
+        """Return a store with rows at the end; capacity doubles, so that many small additions cost what one does."""
+        needed, held, names = self._n + len(rows), self._rows, self._ids
+        if needed > len(held):
             capacity = max(needed, 2 * self._n)
-            self._rows = _enlarged(self._rows, self._n, capacity)
-            self._ids = _enlarged(self._ids, self._n, capacity)
-        self._rows[self._n : needed] = rows
-        self._ids[self._n : needed] = ids
-        self._n = needed
+            held, names = _enlarged(held, self._n, capacity), _enlarged(names, self._n, capacity)
+        held[self._n : needed] = rows
+        names[self._n : needed] = ids
+        return Store(held, names, needed)
 
-    def drop(self, ids: np.ndarray) -> None:
-        """Take rows out by id, keeping the order of the others."""
-        kept = ~np.isin(self.ids, ids)
-        self._rows, self._ids, self._n = self.rows[kept], self.ids[kept], int(kept.sum())
+    def kept(self, mask: np.ndarray) -> Store:
+        """Return a store of the rows of a mask, in their order."""
+        return Store(self.rows[mask], self.ids[mask])
 
 
 def _enlarged(array: np.ndarray, used: int, capacity: int) -> np.ndarray:

@@ -57,12 +57,11 @@ def bytes_to_faiss(index: CodeIndex) -> PreTransform:
             "Build it with metric='inner_product' where vectors have about the same length, or add decoded rows of "
             "unit length to an index of floats."
         )
-    ids = index.ids
+    rows, ids = index.packed()
     if ids.size and int(ids.min()) < 0:
         raise InvalidInputError(f"faiss takes ids from 0 on, and this index has {ids.min()}. Build it with other ids.")
     codes = Codes.of(index.quantizer.encoder, index.metric, _OWNER)
     check_linear(codes)
-    rows = index.packed_rows
     store = _additive(faiss, rows.packing, index.metric, index.quantizer.k)
     named = faiss.IndexIDMap2(store)
     stored = rows.rows()
