@@ -352,13 +352,11 @@ def test_an_index_with_an_encoder_finds_what_it_found():
 def test_codes_are_restored(precision, tmp_path):
     from firstk.data.files import open_vectors
 
-    then = EARLIER / "codes" / f"{precision}.safetensors"
-    assert_close(open_vectors(then, "X").read().vectors[:40], expected(f"codes/{precision}.npz")["codes"])
     now = tmp_path / "codes.safetensors"
     options = ["--vectors", "X", "-k", 3, "--precision", precision, "-o", now, "--quiet"]
     done = command("transform", MODELS / "fisher", EARLIER / "data.npz", *options)
     assert done.returncode == 0, done.stderr
-    assert_close(open_vectors(now, "X").read().vectors, open_vectors(then, "X").read().vectors)
+    assert_close(open_vectors(now, "X").read().vectors[:40], expected(f"codes/{precision}.npz")["codes"])
 
 
 # -- exports -------------------------------------------------------------------------------------------------------

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from firstk.data.files import open_vectors
+from firstk import PrefixEncoder, transform_files
+from firstk.data.files import open_codes, open_vectors, write_vectors
 from firstk.data.files.beside import load_columns
 from firstk.data.files.opening import FORMATS
 from firstk.exceptions import InvalidInputError
@@ -128,3 +129,28 @@ def test_marks_and_line_ends_of_other_systems(tmp_path, kind):
     table = open_vectors(tmp_path / name)
     assert table.rows == 2
     np.testing.assert_array_equal(table.read().vectors, [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "npz", "safetensors"])
+@pytest.mark.parametrize("precision", ["int8", "embedded"])
+def test_a_flipped_bit_in_a_file_of_codes_changes_no_number(tmp_path, ending, precision):
+    """What is read of a damaged file is what was written, or an error."""
+    X = np.random.default_rng(0).normal(size=(64, 12)).astype(np.float32)
+    write_vectors(tmp_path / "X.npy", X)
+    path = tmp_path / f"codes.{ending}"
+    wish = {"precision": "int8"} if precision == "int8" else {"bytes_per_vector": 6}
+    transform_files(PrefixEncoder().fit(X), tmp_path / "X.npy", path, **wish)
+    whole, written = path.read_bytes(), open_vectors(path).read(()).vectors
+    silent = []
+    rng = np.random.default_rng(1)
+    for place in rng.choice(len(whole), min(400, len(whole)), replace=False):
+        content = bytearray(whole)
+        content[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(content)
+        try:
+            read = open_codes(path).table.read(()).vectors
+        except InvalidInputError:
+            continue
+        if not np.array_equal(read, written):
+            silent.append(int(place))
+    assert not silent

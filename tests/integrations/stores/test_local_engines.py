@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import sys
 from pathlib import Path
@@ -94,14 +95,15 @@ def test_an_index_that_lags_is_brought_up_to_date(kind, coder, vectors, tmp_path
     pytest.importorskip(kind.__name__.lower())
     X = vectors[0]
     store = push(coder, X[:100], kind(tmp_path / "a"), 8, 16, ids=list(range(100)))
-    (saved,) = Path(tmp_path / "a").glob("index-*")
-    before = saved.read_bytes()
+    (saved,) = Path(tmp_path / "a").glob(f"index-*{kind.ending}")
+    before = {path: path.read_bytes() for path in Path(tmp_path / "a").glob("index-*")}  # the index and its checksum
     store.push(X[100:120], list(range(100, 120)))  # new rows only: added
     store.close()
-    (newer,) = Path(tmp_path / "a").glob("index-*")
+    (newer,) = Path(tmp_path / "a").glob(f"index-*{kind.ending}")
     assert newer.name != saved.name
     newer.unlink()
-    saved.write_bytes(before)  # as if the process had been killed before the index was saved
+    for path, content in before.items():  # as if the process had been killed before the index was saved
+        path.write_bytes(content)
     store = PrefixStore.open(kind(tmp_path / "a"), coder)
     assert [one[0] for one in store.search(X[:120], 1, shortlist=20).ids] == list(range(120))
     store.push(X[200:201], [5])  # a replaced row: made again
@@ -193,3 +195,20 @@ def test_rows_that_were_damaged_raise(kind, damage, coder, vectors, tmp_path):
         with pytest.raises(InvalidInputError, match="failed: "):
             call()
     store.close()
+
+
+@pytest.mark.parametrize("kind", ["faiss", "usearch"])
+def test_a_damaged_index_is_built_again(kind, coder, vectors, tmp_path):
+    """Libraries believe a damaged file, or crash: it is not given to them."""
+    pytest.importorskip(kind)
+    engine, (X, Q) = {"faiss": Faiss, "usearch": USearch}[kind], vectors
+    with push(coder, X, engine(tmp_path / "store"), 4, 8) as store:
+        wanted = store.search(Q, 5).ids
+    (path,) = (tmp_path / "store").glob(f"index-*.{kind}")
+    whole = path.read_bytes()
+    # The codes in the second half of the file become others, which no library can know.
+    path.write_bytes(whole[: len(whole) // 2] + bytes(255 - byte for byte in whole[len(whole) // 2 :]))
+    with PrefixStore.open(engine(tmp_path / "store"), coder) as store:
+        assert store.search(Q, 5).ids == wanted
+        store.engine.finish()
+    assert path.with_name(path.name + ".sha256").read_text() == hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,11 +1,13 @@
 """Arrow files: the IPC file format (also called feather) and the IPC stream.
 
 A file may be one record batch, so it is mapped; blocks of rows are copied out of the map. In object storage there are
-no maps, and a record batch is held in memory.
+no maps, and a record batch is held in memory. Record batches are written with a checksum of their vectors, and those
+that have one are checked.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 # Bytes that are read through one memory map.
 _MAPPED = 1 << 26
+# What the metadata of a record batch call the checksum of a column, before its name.
+_SEAL = b"sha256:"
 
 
 def _broken() -> tuple[type[BaseException], ...]:
@@ -42,7 +46,16 @@ def _open(path: Path, columns: Sequence[str] | None = None) -> pyarrow.RecordBat
     return opened(source, options=options)
 
 
-def _record_batches(path: Path, columns: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
+def _digest(vectors: pyarrow.Array) -> str:
+    """Return the SHA-256 of the type and the values of a column of lists, or of strings of bytes, of one length."""
+    values = vectors.flatten() if hasattr(vectors, "flatten") and vectors.type.num_fields else vectors
+    width = values.type.bit_width // 8
+    digest = hashlib.sha256(str(vectors.type).encode())
+    digest.update(memoryview(values.buffers()[-1])[values.offset * width :][: len(values) * width])
+    return digest.hexdigest()
+
+
+def _record_batches(path: Path, columns: Sequence[str], *, checked: bool = True) -> Iterator[pyarrow.RecordBatch]:
     reader = _open(path, columns)
     if not hasattr(reader, "num_record_batches"):
         yield from reader
@@ -51,8 +64,12 @@ def _record_batches(path: Path, columns: Sequence[str]) -> Iterator[pyarrow.Reco
     for i in range(reader.num_record_batches):
         if passed > _MAPPED:  # the pages of a map stay with the process: a new map begins with none
             reader, passed = _open(path, columns), 0
-        batch = reader.get_batch(i)
+        found = reader.get_batch_with_custom_metadata(i)
+        batch, said = found.batch, found.custom_metadata or {}
         passed += batch.nbytes
+        for name in batch.schema.names if checked else ():
+            if (sealed := said.get(_SEAL + name.encode())) and sealed.decode() != _digest(batch.column(name)):
+                raise ValueError(f"column {name!r} does not match its checksum")
         yield batch
 
 
@@ -93,7 +110,7 @@ class ArrowReader:
     def count(self) -> int:
         """Return the number of rows, from a pass over one column."""
         with reading(self.path, "Arrow", _broken()):
-            return sum(len(batch) for batch in _record_batches(self.path, self.facts.members[:1]))
+            return sum(len(batch) for batch in _record_batches(self.path, self.facts.members[:1], checked=False))
 
     def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
         """Yield vectors and other columns of at most `size` rows at a time."""
@@ -123,7 +140,8 @@ class ArrowWriter:
         if self._writer is None:
             self._schema = batch.schema
             self._writer = pa.ipc.new_file(str(self._path), batch.schema)
-        self._writer.write_batch(batch)
+        name = self._layout.vectors
+        self._writer.write_batch(batch, {_SEAL + name.encode(): _digest(batch.column(name)).encode()})
 
     def close(self) -> None:
         """Write the footer."""

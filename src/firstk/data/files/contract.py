@@ -6,6 +6,7 @@ creates one for writing in blocks; everything else (shards, NaN, atomic writes) 
 
 from __future__ import annotations
 
+import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
@@ -256,8 +257,14 @@ def code_layout(
         width, dtype = k, np.dtype(precision.name)
     metadata = {}
     if facts is not None:
-        metadata[_KEY] = json.dumps(dict(facts) | {"vectors": name, "stored": precision.record()})
+        said = strict_json(json.dumps(dict(facts) | {"vectors": name, "stored": precision.record()}))
+        metadata[_KEY] = json.dumps({"sha256": _digest(said)} | said)
     return Layout(name, width, dtype, columns, metadata, binary=is_bit_string(precision))
+
+
+def _digest(said: Mapping[str, object]) -> str:
+    """Return the SHA-256 of what a file says about itself, as canonical JSON."""
+    return hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def vectors_named(metadata: Mapping[str, str]) -> str | None:
@@ -309,17 +316,18 @@ class CodeRecord:
 
     @classmethod
     def read(cls, path: object, metadata: Mapping[str, str]) -> CodeRecord | None:
-        """Return the record of a file; None where firstk wrote none."""
+        """Return the record of a file, checked against its checksum; None where firstk wrote none."""
         if _KEY not in metadata:
             return None
         try:
             facts = strict_json(metadata[_KEY])
+            if facts.pop("sha256") != _digest(facts):
+                raise ValueError("it does not match its checksum")
             precision, metric = read_precision(facts["stored"]), facts.get("metric")
             side = str(facts.get("side", "document"))
-            # Earlier versions wrote a fingerprint and nothing else.
-            stamp = CodeStamp.read(facts.get("stamp", str(facts.get("encoder", ""))))
+            stamp = CodeStamp.read(facts["stamp"])
             return cls(int(facts["k"]), precision, stamp, metric and str(metric), side)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise InvalidInputError(
                 f"'{path}' says that firstk wrote it, and not how: its metadata is damaged. Write it again."
             ) from None

@@ -1,7 +1,11 @@
-"""safetensors: tensors of as many rows, of which one matrix is the vectors; bfloat16 is read as float32."""
+"""safetensors: tensors of as many rows, of which one matrix is the vectors; bfloat16 is read as float32.
+
+Tensors are written with checksums, in the metadata of the file, and those that have one are checked.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,6 +42,8 @@ _NAMES = {np.dtype(code): name for name, code in _TYPES.items()}
 _BRAIN = "BF16"
 # As the library limits it.
 _LONGEST_HEADER = 100_000_000
+# What the metadata call the checksum of a tensor, before its name.
+_SEAL = "sha256:"
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,7 @@ class _Tensor:
     type: str
     shape: tuple[int, ...]
     offset: int
+    sha256: str | None = None
 
     @property
     def dtype(self) -> np.dtype:
@@ -66,6 +73,26 @@ class _Tensor:
         if self.type != _BRAIN:
             return stored
         return (stored.astype(np.uint32) << 16).view(np.float32)
+
+
+class _Seal:
+    """The SHA-256 of a tensor whose rows go by in order."""
+
+    def __init__(self, tensor: _Tensor):
+        self._tensor, self._digest, self._left = tensor, _started(tensor.type), tensor.shape[0]
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """Return rows that were read; raise ValueError if they are the last, and the tensor is not what was written."""
+        if self._tensor.sha256 is not None:
+            self._digest.update(np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data)
+            self._left -= len(rows)
+            if not self._left and self._digest.hexdigest() != self._tensor.sha256:
+                raise ValueError("a tensor does not match its checksum")
+        return rows
+
+
+def _started(type_name: str) -> hashlib._Hash:
+    return hashlib.sha256(type_name.encode())
 
 
 class TensorReader:
@@ -96,10 +123,13 @@ class TensorReader:
         with reading(self.path, "safetensors", _broken()):
             vectors = self._vectors.stored(self.path, self._stamp)
             beside = {name: tensor.stored(self.path, self._stamp) for name, tensor in tensors.items()}
+        seal, seals = _Seal(self._vectors), {name: _Seal(tensor) for name, tensor in tensors.items()}
         for start in range(0, self._rows, size):
             rows = slice(start, start + size)
-            found = {name: tensor.numbers(beside[name][rows]) for name, tensor in tensors.items()}
-            yield self._vectors.numbers(vectors[rows]).astype(self.facts.dtype, copy=False), found
+            with reading(self.path, "safetensors", _broken()):
+                found = {name: tensor.numbers(seals[name].take(beside[name][rows])) for name, tensor in tensors.items()}
+                here = self._vectors.numbers(seal.take(vectors[rows]))
+            yield here.astype(self.facts.dtype, copy=False), found
 
 
 def _broken() -> tuple[type[BaseException], ...]:
@@ -126,6 +156,7 @@ def _header(path: Path) -> tuple[dict[str, _Tensor], dict[str, str], Stamp]:
                 fact["dtype"] if fact["dtype"] in (*_TYPES, _BRAIN) else "unknown",
                 tuple(fact["shape"]),
                 8 + length + fact["data_offsets"][0],
+                metadata.get(_SEAL + name),
             )
             for name, fact in header.items()
         },
@@ -156,7 +187,7 @@ def load(path: Path) -> Loaded:
 
     def one(name: str) -> np.ndarray:
         with reading(path, "safetensors", _broken()):
-            return known[name].numbers(known[name].stored(path, stamp)[:])
+            return known[name].numbers(_Seal(known[name]).take(known[name].stored(path, stamp)[:]))
 
     return Loaded(tuple(known), one)
 
@@ -169,23 +200,24 @@ class TensorWriter:
         self._dtype = np.dtype(layout.dtype).newbyteorder("<")
         self._columns: dict[str, list[np.ndarray]] = {name: [] for name in layout.columns}
         # Twenty digits a number are more than any shape or offset takes.
-        named = sum(len(json.dumps(name)) + 200 for name in (layout.vectors, *layout.columns))
+        named = sum(2 * len(json.dumps(name)) + 300 for name in (layout.vectors, *layout.columns))
         self._room = -(-(named + len(json.dumps(dict(layout.metadata))) + 100) // 8) * 8
+        self._digest = _started(_NAMES[self._dtype])
         self._file: BinaryIO = path.open("wb")
         self._file.write(b" " * (8 + self._room))
 
     def write(self, vectors: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
         """Append rows; the other columns wait in memory."""
-        self._file.write(np.ascontiguousarray(vectors, dtype=self._dtype).reshape(-1).view(np.uint8).data)
+        content = np.ascontiguousarray(vectors, dtype=self._dtype).reshape(-1).view(np.uint8).data
+        self._digest.update(content)
+        self._file.write(content)
         self._rows += len(vectors)
         for name, parts in self._columns.items():
             parts.append(exactly(columns, name))
 
     def close(self) -> None:
         """Write the other columns, and fill in the header."""
-        facts: dict[str, object] = (
-            {"__metadata__": dict(sorted(self._layout.metadata.items()))} if self._layout.metadata else {}
-        )
+        seals, facts = {_SEAL + self._layout.vectors: self._digest.hexdigest()}, {}
         end = self._rows * self._layout.width * self._dtype.itemsize
         facts[self._layout.vectors] = _fact(self._dtype, (self._rows, self._layout.width), 0, end)
         for name, parts in self._columns.items():
@@ -193,11 +225,16 @@ class TensorWriter:
             column = np.ascontiguousarray(column, dtype=column.dtype.newbyteorder("<"))
             if column.dtype not in _NAMES:
                 raise no_room("safetensors", "numbers", name)
-            self._file.write(column.tobytes())
+            content = column.tobytes()
+            digest = _started(_NAMES[column.dtype])
+            digest.update(content)
+            seals[_SEAL + name] = digest.hexdigest()
+            self._file.write(content)
             facts[name] = _fact(column.dtype, column.shape, end, end + column.nbytes)
             end += column.nbytes
         self._file.seek(0)
-        self._file.write(self._room.to_bytes(8, "little") + json.dumps(facts).encode().ljust(self._room))
+        header = json.dumps({"__metadata__": dict(sorted(self._layout.metadata.items())) | seals} | facts)
+        self._file.write(self._room.to_bytes(8, "little") + header.encode().ljust(self._room))
         self._file.close()
 
     def abandon(self) -> None:

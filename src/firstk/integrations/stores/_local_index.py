@@ -2,12 +2,14 @@
 
 The file of rows is what counts: it holds ids, codes and payloads, and is written in transactions. The index is made
 from it, and says which write it has seen. If a process is killed between the two, the next one adds what is missing, or
-builds the index again where rows were replaced or deleted since.
+builds the index again where rows were replaced or deleted since. A checksum lies beside the file of the index: the
+libraries believe a damaged one, or crash. An index without it is built again.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -108,7 +110,7 @@ class LocalIndex(ABC):
 
     def answering(self) -> contextlib.AbstractContextManager[None]:
         """Turn errors of SQLite and of the library, and of rows that were damaged, into InvalidInputError."""
-        return explained(self.place, (sqlite3.Error, OSError, RuntimeError, ValueError))
+        return explained(self.place, (sqlite3.Error, OSError, RuntimeError, ValueError, TypeError, AssertionError))
 
     def check(self, layout: Layout) -> None:  # noqa: B027
         """Take any layout."""
@@ -136,7 +138,7 @@ class LocalIndex(ABC):
 
     def _forget_index(self) -> None:
         self._state.pop("index", None)
-        for path in Path(self.folder).glob(f"index-*{self.ending}"):
+        for path in Path(self.folder).glob(f"index-*{self.ending}*"):
             path.unlink(missing_ok=True)
 
     def upsert(self, rows: Rows) -> None:
@@ -168,11 +170,14 @@ class LocalIndex(ABC):
             return
         index, last, version = self._index(layout)
         path = Path(self.folder) / f"index-{version}-{last}{self.ending}"
-        if not path.exists():
+        if not _is_whole(path):
             with atomic_file(path, f"An index of {self.name}") as temporary:
                 self._save(index, temporary)
-        for old in Path(self.folder).glob(f"index-*{self.ending}"):
-            if old != path:
+                digest = _sha256(temporary)
+            with atomic_file(_seal(path), "A checksum") as temporary:
+                temporary.write_text(digest)
+        for old in Path(self.folder).glob(f"index-*{self.ending}*"):
+            if old not in (path, _seal(path)):
                 old.unlink(missing_ok=True)
 
     def _index(self, layout: Layout) -> tuple[Any, int, int]:
@@ -191,14 +196,16 @@ class LocalIndex(ABC):
         return index, last, version
 
     def _saved(self, layout: Layout) -> tuple[Any, int, int]:
-        """Return the newest index on disk; one that cannot be read is made again."""
+        """Return the newest index on disk that is what was written; without one it is made again."""
         found = []
         for path in Path(self.folder).glob(f"index-*{self.ending}"):
             with contextlib.suppress(ValueError):
                 version, last = map(int, path.name.removesuffix(self.ending).split("-", 2)[1:])
                 found.append((version, last, path))
         for version, last, path in sorted(found, reverse=True):
-            with contextlib.suppress(RuntimeError, OSError, ValueError):
+            with contextlib.suppress(RuntimeError, OSError, ValueError, TypeError, AssertionError):
+                if not _is_whole(path):
+                    continue
                 return self._load(path, layout), last, version
         return None, -1, -1
 
@@ -232,6 +239,23 @@ class LocalIndex(ABC):
         if "connection" in self._state:
             self._state.pop("connection").close()
             self.__dict__.pop("_connection", None)
+
+
+def _seal(path: Path) -> Path:
+    return path.with_name(path.name + ".sha256")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _is_whole(path: Path) -> bool:
+    """Tell whether a file is the one whose checksum lies beside it."""
+    try:
+        return _seal(path).read_text() == _sha256(path)
+    except (OSError, ValueError):
+        return False
 
 
 def nearest_of(codes: np.ndarray, keys: np.ndarray, query: np.ndarray, metric: str, count: int) -> np.ndarray:
