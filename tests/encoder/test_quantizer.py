@@ -300,7 +300,7 @@ def test_scores_by_definition(encoder, metric):
     found = queries[:, : books.shape[1]] @ books.T
     named = np.pad(cut.embedded.named_cells(codes), ((0, 0), (0, cut.k - cut.trees.d)))
     for i in range(cut.k):
-        found += queries[:, [i]] * cut.cell_values(i)[named[:, i]]
+        found += queries[:, [i]] * cut.stored.cell_tables[i][0][named[:, i]]
     np.testing.assert_allclose(found, queries @ Z.T, rtol=2e-4, atol=2e-4)
 
 

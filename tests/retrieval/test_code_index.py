@@ -45,7 +45,7 @@ def brute_force(quantizer, codes, queries, n, ids=None):
     else:
         # E|q - z|^2 = |q - E z|^2 + E|z - E z|^2
         cells = quantizer.embedded.named_cells(codes)
-        tables = [quantizer.cell_variances(i) for i in range(quantizer.k)]
+        tables = [variances for _, variances in quantizer.stored.cell_tables]
         variances = sum(t[cells[:, i]] if len(t) > 1 else t[0] for i, t in enumerate(tables))
         scores = ((q[:, None] - Z) ** 2).sum(axis=2) + variances
     order = np.array([np.lexsort((ids, row if quantizer.metric == "l2" else -row)) for row in scores])[:, :n]

@@ -17,7 +17,7 @@ METRICS = ("cosine", "inner_product", "l2")
 
 
 class Cells:
-    """What a packing asks of a quantizer, with any number of bits for each coordinate, in any order."""
+    """What a packing asks of embedded bits, with any number of bits for each coordinate, in any order."""
 
     def __init__(self, depths, rng, metric="cosine", levels=0):
         depths = np.asarray(depths)
@@ -28,23 +28,17 @@ class Cells:
         if spare:
             depths, self.k = np.append(depths, spare), self.k + 1
             order = np.append(order, np.full(spare, self.k - 1))
-        self.bits, self.bit_order, self.bytes = depths, order, levels + len(order) // 8
+        self.bits, self.order, self.n_bytes = depths, order, levels + len(order) // 8
         # Each codebook sees some coordinates, from anywhere on.
         starts = rng.integers(0, self.k, levels)
         books = [(rng.normal(size=(256, min(5, self.k - i))) * 0.7**i).astype(np.float32) for i in starts]
         self.codebooks = joined_books(list(zip(starts.tolist(), books, strict=True)), self.k)
-        self.values = [np.sort(rng.normal(size=2**b) * 0.7**i).astype(np.float32) for i, b in enumerate(depths)]
-        self.variances = [rng.uniform(0, 0.1, len(values)).astype(np.float32) for values in self.values]
-
-    def cell_values(self, i):
-        return self.values[i]
-
-    def cell_variances(self, i):
-        return self.variances[i]
+        values = [np.sort(rng.normal(size=2**b) * 0.7**i).astype(np.float32) for i, b in enumerate(depths)]
+        self.cell_tables = [(each, rng.uniform(0, 0.1, len(each)).astype(np.float32)) for each in values]
 
     def cells(self, codes):
         cells = np.zeros((len(codes), self.k), int)
-        for place, c in enumerate(self.bit_order, start=8 * self.codebooks.levels):
+        for place, c in enumerate(self.order, start=8 * self.codebooks.levels):
             cells[:, c] = 2 * cells[:, c] + ((codes[:, place // 8] >> (7 - place % 8)) & 1)
         return cells
 
@@ -52,8 +46,10 @@ class Cells:
         """Slow and obvious, in float64."""
         cells = self.cells(codes)
         Z, V = (
-            np.stack([table(i).astype(np.float64)[cells[:, i]] for i in range(self.k)], axis=1)
-            for table in (self.cell_values, self.cell_variances)
+            np.stack(
+                [tables[part].astype(np.float64)[cells[:, i]] for i, tables in enumerate(self.cell_tables)], axis=1
+            )
+            for part in (0, 1)
         )
         for level, (window, book) in enumerate(self.codebooks.books):
             Z[:, window] += book[codes[:, level]]
@@ -65,8 +61,8 @@ class Cells:
 def made(depths, n=70, m=5, metric="cosine", seed=0, levels=0):
     rng = np.random.default_rng(seed)
     quantizer = Cells(depths, rng, metric, levels)
-    codes = rng.integers(0, 256, (n, quantizer.bytes), dtype=np.uint8)
-    rows = PackedRows(packing_of(quantizer), codes)
+    codes = rng.integers(0, 256, (n, quantizer.n_bytes), dtype=np.uint8)
+    rows = PackedRows(packing_of(quantizer, quantizer.metric), codes)
     queries = rng.normal(size=(m, quantizer.k)) * 0.8 ** np.arange(quantizer.k)
     return quantizer, codes, rows, queries
 
@@ -93,15 +89,15 @@ def test_bits_move_and_come_back_and_tables_are_what_decoding_gives(depths, n, m
 @settings(max_examples=60, deadline=None)
 def test_bytes_hold_whole_coordinates(depths):
     quantizer = Cells(depths, np.random.default_rng(0))
-    packing = packing_of(quantizer)
-    owner = np.append(quantizer.bit_order, -1)[packing.source].reshape(-1, 8)
+    packing = packing_of(quantizer, quantizer.metric)
+    owner = np.append(quantizer.order, -1)[packing.source].reshape(-1, 8)
     for c, depth in enumerate(quantizer.bits):
         byte, bit = np.nonzero(owner == c)
         assert len(byte) == depth
         assert len(set(byte.tolist())) <= 1
         if depth and depth <= HALF:
             assert len(set((bit // HALF).tolist())) == 1
-    assert packing.planes >= quantizer.bytes
+    assert packing.planes >= quantizer.n_bytes
 
 
 def _halves(sizes):
@@ -133,11 +129,14 @@ def test_no_packing_of_halves_is_shorter(depths):
     wide = [b for b in quantizer.bits if b > HALF]
     if not wide:
         halves = _halves(sorted((int(b) for b in quantizer.bits if b), reverse=True))
-        assert packing_of(quantizer).planes == -(-halves // 2)
+        assert packing_of(quantizer, quantizer.metric).planes == -(-halves // 2)
 
 
 def test_many_single_bits_leave_nothing_unused():
-    assert packing_of(Cells([8, 7, 6, 5, 5, 4, 3, 3, 3] + [2] * 10 + [1] * 64, np.random.default_rng(0))).planes == 16
+    assert (
+        packing_of(Cells([8, 7, 6, 5, 5, 4, 3, 3, 3] + [2] * 10 + [1] * 64, np.random.default_rng(0)), "l2").planes
+        == 16
+    )
 
 
 @given(DEPTHS, st.sampled_from(METRICS), st.integers(0, 1000), st.none() | st.floats(-3, 3), st.integers(0, 3))
@@ -201,7 +200,7 @@ def test_thresholds_from_a_sample_lose_nothing(metric, many, levels, monkeypatch
     monkeypatch.setattr(_compiled_codes, "_SAMPLE", 10)
     monkeypatch.setattr(_compiled_codes, "_FEW", 10)
     for codes_ in (codes, codes[order], codes[order][::-1], np.repeat(codes[:1], 4000, axis=0)):
-        rows = PackedRows(packing_of(quantizer), codes_)
+        rows = PackedRows(packing_of(quantizer, quantizer.metric), codes_)
         tables = Tables.of(rows.packing, queries)
         for size in (2, 40, 400):
             answers = [
@@ -237,7 +236,7 @@ def test_rows_that_come_in_pieces_and_go(counts, seed):
     rng = np.random.default_rng(seed)
     quantizer = Cells([5, 4, 2, 2, 1, 1, 1], rng)
     codes = rng.integers(0, 256, (sum(counts), 2), dtype=np.uint8)
-    rows = PackedRows(packing_of(quantizer), codes[:0])
+    rows = PackedRows(packing_of(quantizer, quantizer.metric), codes[:0])
     for part in np.split(codes, np.cumsum(counts)[:-1]) if counts else []:
         rows = rows.appended(part)
     whole = PackedRows(rows.packing, codes)

@@ -36,22 +36,6 @@ def fit_cells(codes: np.ndarray, n_bytes: int | None, seed: int) -> Embedded:
     return cells.at(min(_BYTES, cells.n_bytes) if n_bytes is None else n_bytes)
 
 
-class _Cells:
-    """Cells with what a funnel adds up: products, and expected squares for squared distances."""
-
-    def __init__(self, embedded: Embedded, euclidean: bool):
-        self.embedded, self.metric = embedded, "l2" if euclidean else "inner_product"
-        self.codebooks = embedded.codebooks
-        self.bytes, self.bits, self.bit_order = embedded.n_bytes, embedded.bits, embedded.order
-        self.k = len(self.bits)
-
-    def cell_values(self, i: int) -> np.ndarray:
-        return self.embedded.trees.values(i, self.bits[i])
-
-    def cell_variances(self, i: int) -> np.ndarray:
-        return self.embedded.variances[i]
-
-
 class BytePrefixes:
     """The bytes of rows, in the place of `Tiles` or `Bits`.
 
@@ -68,7 +52,7 @@ class BytePrefixes:
 
     def __init__(self, embedded: Embedded, euclidean: bool, stored: np.ndarray, centre: np.ndarray):
         self.embedded, self.euclidean, self.centre = embedded, euclidean, centre
-        self.rows = PackedRows(packing_of(_Cells(embedded, euclidean)), stored)
+        self.rows = PackedRows(packing_of(embedded, "l2" if euclidean else "inner_product"), stored)
 
     @classmethod
     def of(

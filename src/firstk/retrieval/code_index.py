@@ -96,7 +96,8 @@ class CodeIndex:
         fit: Fit | None = None,
     ):
         self.quantizer, self.engine = quantizer, engine
-        self._state = _State(PackedRows(packing_of(quantizer), codes), ids, next_id, fit or Fit())
+        rows = PackedRows(packing_of(quantizer.stored, quantizer.metric), codes)
+        self._state = _State(rows, ids, next_id, fit or Fit())
         self._writing = WriteLock()
 
     # -- building ------------------------------------------------------------------------------------------------

@@ -11,51 +11,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
-from firstk.data.bits.codebooks import Codebooks
+from firstk.data.bits.embedded import Embedded
 
 # Bits of a byte and of its half, and the most bits that a coordinate can have.
 BYTE, HALF = 8, 4
 # Coordinates in one table, at most: one bit each in a half; five bits and three of one bit in a byte.
 _SLOTS = 4
 _ROWS_AT_ONCE = 8192
-
-
-class Cells(Protocol):
-    """What a packing asks: an `EmbeddedQuantizer` is one, see there."""
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of a code."""
-
-    @property
-    def k(self) -> int:
-        """Coordinates."""
-
-    @property
-    def codebooks(self) -> Codebooks:
-        """Codebooks of the first bytes."""
-
-    @property
-    def bits(self) -> np.ndarray:
-        """Bits of each coordinate, after those bytes."""
-
-    @property
-    def bit_order(self) -> np.ndarray:
-        """Coordinate of each of these bits."""
-
-    @property
-    def metric(self) -> str:
-        """Which number of a row its score needs: its squared norm ("cosine", "l2"), or none."""
-
-    def cell_values(self, i: int) -> np.ndarray:
-        """Return what the cells of a coordinate add to what codebooks give."""
-
-    def cell_variances(self, i: int) -> np.ndarray:
-        """Return the variance of what is left over in them, for squared distances."""
 
 
 class Part(NamedTuple):
@@ -75,7 +41,7 @@ class Slots:
     coordinate : ndarray of int, shape (tables, 4)
         One past the last where a table has fewer than four; values are zero there.
     value, variance : ndarray of float64, shape (tables, 4, entries)
-        What the quantizer decodes cells as, and the variance in them (`EmbeddedQuantizer.cell_variances`).
+        What cells are restored as, and the variance in them (`Embedded.cell_tables`).
     """
 
     coordinate: np.ndarray
@@ -228,15 +194,12 @@ class Packing:
         return tables
 
 
-def packing_of(quantizer: Cells) -> Packing:
-    """Choose a packing for the strings of a quantizer."""
-    cells = [
-        (quantizer.cell_values(i).astype(np.float64), quantizer.cell_variances(i).astype(np.float64))
-        for i in range(quantizer.k)
-    ]
+def packing_of(embedded: Embedded, metric: str) -> Packing:
+    """Choose a packing for stored strings; `metric` says which number of a row its score needs."""
+    cells = [(values.astype(np.float64), variances.astype(np.float64)) for values, variances in embedded.cell_tables]
     # How far apart the entries of a coordinate's table are for a typical query.
     spread = np.array([np.ptp(values) * np.sqrt(np.square(values).mean()) for values, _ in cells])
-    depths = quantizer.bits
+    depths = np.pad(embedded.bits, (0, len(cells) - len(embedded.bits)))
     bytes_ = _fold(_bytes(depths, spread), spread)
     halves: list[list[Part]] = []
     wholes: list[list[Part]] = []
@@ -250,14 +213,14 @@ def packing_of(quantizer: Cells) -> Packing:
             halves.append([part for part in parts if part.shift < HALF])
             halves.append([part._replace(shift=part.shift - HALF) for part in parts if part.shift >= HALF])
     return Packing(
-        quantizer.bytes,
-        _source(bytes_, quantizer.bit_order, quantizer.codebooks.levels),
-        [(window, book.astype(np.float64)) for window, book in quantizer.codebooks.books],
+        embedded.n_bytes,
+        _source(bytes_, embedded.order, embedded.codebooks.levels),
+        [(window, book.astype(np.float64)) for window, book in embedded.codebooks.books],
         table,
         _slots(halves, HALF, cells),
         _slots(wholes, BYTE, cells),
         np.array([0.0 if depth else values[0] for depth, (values, _) in zip(depths, cells, strict=True)]),
-        quantizer.metric,
+        metric,
         float(sum(variances[0] for depth, (_, variances) in zip(depths, cells, strict=True) if not depth)),
     )
 

@@ -210,6 +210,14 @@ class Embedded:
             found.append(errors[i : i + 1] if cut and i < len(errors) else spread)
         return found
 
+    @cached_property
+    def cell_tables(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """For each coordinate of a restored code what its cells add to what codebooks give, and `variances`."""
+        offset = np.zeros(self.width, np.float32) if self.offset is None else self.offset
+        values = [self.trees.values(i, bits) + offset[i] for i, bits in enumerate(self.bits)]
+        tables = list(zip(values, self.variances, strict=True))
+        return tables + [(offset[i : i + 1], np.zeros(1, np.float32)) for i in range(self.trees.d, self.width)]
+
     @property
     def expected_error(self) -> float:
         """Mean squared error of a code, on the rows of the fit."""

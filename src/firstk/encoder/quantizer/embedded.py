@@ -210,17 +210,6 @@ class EmbeddedQuantizer:
         """Width of a decoded code: that of the encoder's, and one where the mean is not in the span of its axes."""
         return self.trees.d + (self._rest is not None)
 
-    def cell_values(self, i: int) -> np.ndarray:
-        """Return what each cell of coordinate i adds to what codebooks give, float32 of shape (2**bits[i],)."""
-        if i >= self.trees.d:
-            assert self._rest is not None
-            return np.array([self._rest[1]], dtype=np.float32)
-        return np.asarray(self.trees.values(i, self.bits[i]) + self._offset[i])
-
-    def cell_variances(self, i: int) -> np.ndarray:
-        """Return the variance of what is left over of coordinate i in each of its cells, float32."""
-        return np.zeros(1, dtype=np.float32) if i >= self.trees.d else self.embedded.variances[i]
-
     def scores(self, queries: ArrayLike, codes: ArrayLike) -> np.ndarray:
         """Return the score of each code for each query, (m, n), the higher the better: a reference for searches.
 
