@@ -75,6 +75,35 @@ def test_a_second_move_needs_to_be_told_what_to_do(place):
 
 
 @pytest.mark.parametrize(
+    "address",
+    [
+        "lancedb:s3://me:s3cret@bucket#t",
+        "duckdb:md:db?motherduck_token=s3cret#t",
+        "chroma+http://me:x@s3cret@127.0.0.1:1#t",
+        "qdrant+http://me:x:s3cret@127.0.0.1:1#t",
+        "milvus+http://me:x/s3cret@127.0.0.1:1#t",
+        "postgresql://me:x@s3cret@127.0.0.1:1/db#t",
+        "postgresql://me:x#s3cret@127.0.0.1:1/db",
+        "s3://KEY:s3cret@bucket/rows.npy",
+        "https://127.0.0.1:1/rows.npy#s3cret",
+        "ftp://me:s3cret@127.0.0.1/rows.npy",
+    ],
+)
+def test_no_form_of_an_address_shows_its_secret(place, address, monkeypatch):
+    """In this process, so that nothing is reached but this machine."""
+    from firstk.exceptions import FirstkError
+    from firstk.integrations.moving import move
+
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    monkeypatch.setattr("firstk._base.range_file.ATTEMPTS", 1)
+    monkeypatch.setattr("firstk._base.storage.SDK_ATTEMPTS", 1)
+    monkeypatch.chdir(place)
+    with pytest.raises((FirstkError, OSError)) as caught:
+        move(address, "out.parquet")
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
     "address", ["postgresql://me:s3cret@127.0.0.1:1/db#t", "pgvector://me:s3cret@127.0.0.1:1/db#t"]
 )
 def test_passwords_are_not_shown(place, address):

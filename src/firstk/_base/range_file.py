@@ -146,7 +146,7 @@ def with_retries(work: Callable[[], Result], passing: tuple[type[BaseException],
     for attempt in range(ATTEMPTS):
         try:
             return work()
-        except (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError):
+        except (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, ValueError):
             raise
         except passing:
             if attempt == ATTEMPTS - 1:

@@ -15,11 +15,11 @@ import os
 import posixpath
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 from firstk.exceptions import FirstkError, InvalidInputError
 
@@ -148,8 +148,8 @@ class RemotePath:
         except FileNotFoundError:
             raise FileNotFoundError(2, "There is no such file", str(self)) from None
         except self.storage.failures as error:
-            said = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
-            raise OSError(5, f"{doing} failed: {scrubbed(said, self)}") from None
+            said = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise OSError(5, f"{doing} failed: {scrubbed(said, self)[:300]}") from None
 
     def _tried(self, work: Callable[[], Any]) -> Any:
         """Do something with the storage, again where it fails for a moment."""
@@ -308,31 +308,69 @@ def _fits(parts: list[str], pattern: list[str]) -> bool:
     return fnmatch.fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])
 
 
+# How an address begins: SCHEME:// (pathlib takes a slash away) or MotherDuck's md:, after the scheme of a store.
+_BEGINNING = re.compile(r"(?:[a-z][\w+.-]+:)?(?:[a-z][a-z0-9+.-]+:/{1,2}|(?:md|motherduck):)", re.IGNORECASE)
+# To the last @, past slashes where there is a colon: a password may hold what should have been quoted.
+_USER = re.compile(r".*:.*@|[^/?#]*@", re.DOTALL)
+# In names of buckets a question mark may be part of a pattern.
+_QUERY, _BUCKET_QUERY = re.compile(r"[?#]"), re.compile(r"#|\?[^/?#=&]*[=&]")
+_BUCKET = re.compile(r"(?:s3a?|gs|gcs|az|abfss?|hf|memory):/", re.IGNORECASE)
+# Pieces of a secret that are shorter are blotted out only where they are a word.
+_SHORT = 4
+
+
+def _parted(address: str) -> tuple[str, list[str]]:
+    """Return what of an address may be shown, and what may not."""
+    beginning = _BEGINNING.match(address)
+    if beginning is None:
+        return address, []
+    head, rest, hidden = beginning[0], address[beginning.end() :], []
+    if user := _USER.match(rest):
+        hidden.append(user[0])
+        rest = rest[user.end() :]
+    if tail := (_BUCKET_QUERY if _BUCKET.search(head) else _QUERY).search(rest):
+        hidden.append(rest[tail.start() :])
+        rest = rest[: tail.start()]
+    return head + rest, hidden
+
+
 def shown(address: str) -> str:
-    """Return an address without user, password and query.
+    """Return an address of any scheme without user, password, query and fragment.
 
     Examples
     --------
     >>> shown("https://me:secret@host/rows.npy?X-Amz-Signature=abc")
     'https://host/rows.npy'
     """
-    # To the last @ of the host: a password may hold one that was not quoted.
-    plain = re.sub(r"(://)[^/?#]*@(?=[^/])", r"\1", address) if "://" in address else address
-    return plain.partition("?")[0] if plain.lower().startswith("http") else plain
+    return _parted(address)[0]
 
 
 def shown_place(path: object) -> str:
     """Return a path for messages and records: an address without its credentials, anything else as it is."""
-    return str(place_of(path)) if is_remote(path) else str(path)  # type: ignore[arg-type]
+    return str(path) if isinstance(path, RemotePath) else shown(str(path))
+
+
+def blotted(text: str, address: str = "", secrets: Sequence[str] = ()) -> str:
+    """Return a text without secrets, and without what `shown` leaves out of an address.
+
+    Libraries take addresses apart in ways of their own, so each piece between separators is a secret, too, quoted or
+    not and in any case.
+    """
+    kept, hidden = _parted(address)
+    text = text.replace(address, kept) if hidden else text
+    pieces = {*secrets, *hidden, *(piece for part in hidden for piece in re.split(r"[:@/?&=#;,\s]+", part))}
+    pieces |= {form(one) for one in pieces for form in (unquote, quote, quote_plus)}
+    for piece in sorted(pieces, key=len, reverse=True):
+        if piece.strip(":@/?&=#;, "):
+            whole = re.escape(piece)
+            text = re.sub(whole if len(piece) >= _SHORT else rf"(?<!\w){whole}(?!\w)", "***", text, flags=re.I)
+    return text
 
 
 def scrubbed(text: str, place: RemotePath) -> str:
     """Return what a library says without credentials of the address or of the environment."""
-    text = text.replace(f"{place.scheme}://{place.key}", str(place))
-    text = re.sub(r"(https?://)[^/?#\s'\"]*@", r"\1", text)
-    text = re.sub(r"\?[^\s'\"]*", "", text)
-    for name in _SECRETS:
-        held = os.environ.get(name, "")
-        for secret in (held, *re.findall(r"(?:AccountKey|SharedAccessSignature)=([^;]+)", held)):
-            text = text.replace(secret, "***") if secret else text
-    return text
+    held = [os.environ.get(name, "") for name in _SECRETS]
+    parts = [one for value in held for one in re.findall(r"(?:AccountKey|SharedAccessSignature)=([^;]+)", value)]
+    text = blotted(text, f"{place.scheme}://{place.key}", [*held, *parts])
+    text = re.sub(r"(https?://)[^/?#\s'\"]*@", r"\1", text)  # addresses that a library made of it
+    return re.sub(r"\?[^\s'\"]*", "", text)

@@ -156,7 +156,8 @@ _ARROW: dict[str, Callable[[Any, str], Any]] = {
 class _ArrowStorage:
     """A bucket behind pyarrow."""
 
-    failures: tuple[type[BaseException], ...] = (OSError,)
+    # ValueError: ArrowInvalid, for a name that a bucket cannot have.
+    failures: tuple[type[BaseException], ...] = (OSError, ValueError)
 
     def __init__(self, module: Any, fs: Any):
         self._module, self._fs = module, fs

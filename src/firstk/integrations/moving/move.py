@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 
 from firstk._base.atomic_file import check_new
 from firstk._base.checks import check_count
 from firstk._base.concurrency import prefetch
-from firstk._base.remote import place_of, shown_place
+from firstk._base.remote import place_of, shown, shown_place
 from firstk.data.files import open_vectors
 from firstk.data.files.contract import CodeRecord, must_be_restored
 from firstk.data.files.opening import VectorTable, format_of
@@ -30,7 +29,7 @@ from firstk.integrations.moving.contract import Moved, Plan, Progress, Recode, S
 from firstk.integrations.moving.recoding import for_file, stays_stored
 from firstk.integrations.moving.sources import FileSource, open_source
 from firstk.integrations.moving.targets import FileTarget, StoreTarget
-from firstk.integrations.stores import connect, engine_class, is_address
+from firstk.integrations.stores import connect, engine_class, is_address, place_and_name
 from firstk.integrations.stores.contract import Engine, StoredRows
 
 _OWNER = "move"
@@ -283,13 +282,10 @@ def _located(place: object) -> object:
     if not is_address(str(place)):
         return place_of(place).resolve()
     kind = engine_class(str(place))
-    where, _, name = str(place).partition(":")[2].partition("#")
+    where, name = place_and_name(str(place).partition(":")[2])
     named = list(inspect.signature(kind.connect).parameters.values())[1]
     name = name or named.default if named.kind is named.POSITIONAL_OR_KEYWORD else ""  # a folder may be one store
-    if where.startswith("//"):
-        url = urlsplit(where)
-        return kind, url.hostname, url.port, url.path, name
-    return kind, Path(where).resolve(), name
+    return kind, shown(f"of:{where}").lower() if where.startswith("//") else Path(where).resolve(), name
 
 
 def _compare(sent: Checksum, back: Iterator[StoredRows], into: Target) -> None:

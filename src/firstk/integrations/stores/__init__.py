@@ -38,6 +38,7 @@ __all__ = [
     "connect",
     "engine_class",
     "is_address",
+    "place_and_name",
     "push",
     *STORES.values(),
 ]
@@ -68,7 +69,7 @@ def connect(address: str, **settings: Any) -> Engine:
         Of the engine.
     """
     scheme, _, rest = address.partition(":") if isinstance(address, str) else (repr(address), "", "")
-    place, _, name = rest.partition("#")
+    place, name = place_and_name(rest)
     head, _, protocol = scheme.partition("+")
     kind = engine_class(address)
     if kind.name == "pgvector":
@@ -78,12 +79,23 @@ def connect(address: str, **settings: Any) -> Engine:
     return kind.connect(place, *([name] if name else []), **settings)
 
 
+def place_and_name(text: str) -> tuple[str, str]:
+    """Split PLACE#NAME; raise an error where the sign belongs to a password."""
+    place, _, name = text.rpartition("#") if "#" in text else (text, "", "")
+    if "//" in place and "@" in name:
+        raise InvalidInputError(
+            "An address of a store is SCHEME:PLACE#NAME, and what follows its last '#' holds an '@'. Write a '#' in a "
+            "password as %23, or leave the password to the environment."
+        )
+    return place, name
+
+
 def engine_class(address: str) -> Any:
     """Return the class of the engine of an address; raise an error for what is none."""
     scheme, colon, rest = address.partition(":") if isinstance(address, str) else (repr(address), "", "")
     head = scheme.partition("+")[0]
     module = _SCHEMES.get(head, head)
-    if not colon or module not in STORES or not rest.partition("#")[0]:
+    if not colon or module not in STORES or not place_and_name(rest)[0]:
         known = ", ".join(sorted({*STORES, *_SCHEMES}))
         raise InvalidInputError(
             f"An address of a store is SCHEME:PLACE#NAME, and SCHEME one of {known}. Got one that begins with "

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from firstk._base.atomic_file import atomic_file
+from firstk._base.remote import shown_place
 from firstk._base.rows import unit_rows
 from firstk.exceptions import InvalidInputError
 from firstk.integrations.stores._reranking import add_reranked, best_first, scores_of
@@ -93,11 +94,11 @@ class LocalIndex(ABC):
     @property
     def place(self) -> str:
         """What error messages call it."""
-        return f"The {self.name} store '{self.folder}'"
+        return f"The {self.name} store '{shown_place(self.folder)}'"
 
     @cached_property
     def _connection(self) -> sqlite3.Connection:
-        with explained(self.place, (sqlite3.Error, OSError)):
+        with explained(self.place, (sqlite3.Error, OSError), self.folder):
             Path(self.folder).mkdir(parents=True, exist_ok=True)
             found = sqlite3.connect(Path(self.folder) / _ROWS, isolation_level=None, check_same_thread=False)
             found.execute("PRAGMA busy_timeout = 10000")
@@ -110,7 +111,8 @@ class LocalIndex(ABC):
 
     def answering(self) -> contextlib.AbstractContextManager[None]:
         """Turn errors of SQLite and of the library, and of rows that were damaged, into InvalidInputError."""
-        return explained(self.place, (sqlite3.Error, OSError, RuntimeError, ValueError, TypeError, AssertionError))
+        errors = (sqlite3.Error, OSError, RuntimeError, ValueError, TypeError, AssertionError)
+        return explained(self.place, errors, self.folder)
 
     def check(self, layout: Layout) -> None:  # noqa: B027
         """Take any layout."""

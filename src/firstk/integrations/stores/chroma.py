@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from firstk._base.checks import require
+from firstk._base.remote import shown, shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.integrations.stores._reranking import add_reranked
 from firstk.integrations.stores.contract import (
@@ -82,8 +83,9 @@ class Chroma:
             return cls(address, collection, **settings)
         from urllib.parse import urlsplit
 
-        parts, token = urlsplit(address), os.environ.get("CHROMA_TOKEN", "")
-        with explained("The connection to Chroma", (Exception,), [token]):
+        token = os.environ.get("CHROMA_TOKEN", "")
+        with explained("The connection to Chroma", (Exception,), address, [token]):
+            parts = urlsplit(shown(address))  # a port that is no number is a ValueError
             client = chromadb.HttpClient(
                 parts.hostname or "localhost",
                 parts.port or 8000,
@@ -95,7 +97,7 @@ class Chroma:
     @property
     def place(self) -> str:
         """What error messages call it."""
-        where = f"Chroma in '{self.client}'" if isinstance(self.client, (str, Path)) else "Chroma"
+        where = f"Chroma in '{shown_place(self.client)}'" if isinstance(self.client, (str, Path)) else "Chroma"
         return f"The collection '{self.collection}' of {where}"
 
     @cached_property
@@ -112,7 +114,7 @@ class Chroma:
         """Turn errors of Chroma into InvalidInputError."""
         from chromadb.errors import ChromaError
 
-        return explained(self.place, (ChromaError, ValueError, TypeError, OSError))
+        return explained(self.place, (ChromaError, ValueError, TypeError, OSError), self.client)
 
     def check(self, layout: Layout) -> None:
         """Take any layout."""

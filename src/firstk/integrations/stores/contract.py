@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from firstk._base.json_records import Count, from_plain, strict_json, to_plain
+from firstk._base.remote import blotted
 from firstk.data.stamp import CodeStamp
 from firstk.exceptions import FirstkError, InvalidInputError
 from firstk.integrations.stores.filters import Condition
@@ -231,17 +232,17 @@ class Engine(Protocol):
 
 
 @contextmanager
-def explained(place: str, errors: tuple[type[BaseException], ...], secrets: Sequence[str] = ()) -> Iterator[None]:
-    """Turn errors of a product into InvalidInputError that names the place, with secrets blotted out."""
+def explained(
+    place: str, errors: tuple[type[BaseException], ...], address: object = "", secrets: Sequence[str] = ()
+) -> Iterator[None]:
+    """Turn errors of a product into InvalidInputError that names the place, without credentials."""
     try:
         yield
     except FirstkError:
         raise
     except errors as error:
-        said = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
-        for secret in filter(None, secrets):
-            said = said.replace(secret, "***")
-        raise InvalidInputError(f"{place} failed: {said}") from None
+        said = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InvalidInputError(f"{place} failed: {blotted(said, str(address), secrets)[:300]}") from None
 
 
 class ForeignStoreError(InvalidInputError):

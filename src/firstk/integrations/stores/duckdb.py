@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from firstk._base.checks import require
+from firstk._base.remote import shown_place
 from firstk.integrations.stores._sql import COMPARED, quoted, where_of
 from firstk.integrations.stores.contract import (
     EXTRA,
@@ -83,7 +84,7 @@ class DuckDB:
     @property
     def place(self) -> str:
         """What error messages call it."""
-        where = f"'{self.path}'" if isinstance(self.path, (str, Path)) else "DuckDB"
+        where = f"'{shown_place(self.path)}'" if isinstance(self.path, (str, Path)) else "DuckDB"
         return f"The table '{self.table}' of {where}"
 
     @cached_property
@@ -93,7 +94,7 @@ class DuckDB:
 
         if not isinstance(self.path, (str, Path)):
             return self.path
-        with explained(self.place, (duckdb.Error, OSError)):
+        with explained(self.place, (duckdb.Error, OSError), self.path):
             found = duckdb.connect(str(self.path))
         self._opened.append(found)
         return found
@@ -106,7 +107,7 @@ class DuckDB:
         """Turn errors of DuckDB into InvalidInputError."""
         import duckdb
 
-        return explained(self.place, (duckdb.Error, ValueError))
+        return explained(self.place, (duckdb.Error, ValueError), self.path)
 
     def check(self, layout: Layout) -> None:
         """Take any layout."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from firstk._base.checks import require
+from firstk._base.remote import shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.integrations.stores._reranking import add_reranked
 from firstk.integrations.stores._sql import COMPARED
@@ -76,7 +77,7 @@ class LanceDB:
     @property
     def place(self) -> str:
         """What error messages call it."""
-        where = f"'{self.path}'" if isinstance(self.path, (str, Path)) else "LanceDB"
+        where = f"'{shown_place(self.path)}'" if isinstance(self.path, (str, Path)) else "LanceDB"
         return f"The table '{self.table}' of {where}"
 
     @cached_property
@@ -86,7 +87,7 @@ class LanceDB:
 
         if not isinstance(self.path, (str, Path)):
             return self.path
-        with explained(self.place, (OSError, RuntimeError, ValueError)):
+        with explained(self.place, (OSError, RuntimeError, ValueError), self.path):
             return lancedb.connect(str(self.path))
 
     @property
@@ -97,7 +98,7 @@ class LanceDB:
         """Turn errors of LanceDB into InvalidInputError."""
         import pyarrow as pa
 
-        return explained(self.place, (OSError, RuntimeError, ValueError, TypeError, pa.ArrowException))
+        return explained(self.place, (OSError, RuntimeError, ValueError, TypeError, pa.ArrowException), self.path)
 
     def check(self, layout: Layout) -> None:
         """Take any layout."""

@@ -10,7 +10,7 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakSet
 
@@ -61,12 +61,15 @@ class Milvus:
         Whether `close` closes the client.
     file : str, optional
         The file of Milvus Lite, which `close` lets other processes open where nothing else here has it open.
+    address : str
+        Where `connect` found it: its credentials are blotted out of messages.
     """
 
     client: MilvusClient
     collection: str = "documents"
     owned: bool = False
     file: str | None = None
+    address: str = field(default="", repr=False)
 
     name: ClassVar[str] = "milvus"
     metrics: ClassVar[tuple[str, ...]] = ("cosine", "inner_product", "l2")
@@ -88,9 +91,9 @@ class Milvus:
         else:
             require("milvus_lite", EXTRA, "A file of Milvus Lite")
             file = os.path.abspath(address)
-        with explained("The connection to Milvus", (Exception,), [token]):
+        with explained("The connection to Milvus", (Exception,), address, [token]):
             client = pymilvus.MilvusClient(address, token=token)
-        made = cls(client, collection, owned=True, file=file, **settings)
+        made = cls(client, collection, owned=True, file=file, address=address, **settings)
         if file is not None:
             _OPEN[file].add(made)
         return made
@@ -104,7 +107,7 @@ class Milvus:
         """Turn errors of Milvus into InvalidInputError."""
         from pymilvus.exceptions import MilvusException
 
-        return explained(self.place, (MilvusException, OSError))
+        return explained(self.place, (MilvusException, OSError), self.address, [os.environ.get("MILVUS_TOKEN", "")])
 
     def check(self, layout: Layout) -> None:
         """Take any layout."""

@@ -214,7 +214,7 @@ class Pgvector:
         secrets = []
         with contextlib.suppress(psycopg.Error):
             secrets.append(psycopg.conninfo.conninfo_to_dict(address).get("password") or "")
-        with explained("The connection to PostgreSQL", (psycopg.Error,), [*secrets, address]):
+        with explained("The connection to PostgreSQL", (psycopg.Error,), address, secrets):
             return cls(psycopg.connect(address, autocommit=True), table, owned=True, **settings)
 
     @property

@@ -64,6 +64,8 @@ class Qdrant:
         Passed to ``client.create_collection``, such as ``{"quantization_config": ...}``.
     owned : bool
         Whether `close` closes the client.
+    address : str
+        Where `connect` found it: its credentials are blotted out of messages.
     """
 
     client: QdrantClient
@@ -72,6 +74,7 @@ class Qdrant:
     params: SearchParams | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     owned: bool = False
+    address: str = field(default="", repr=False)
 
     name: ClassVar[str] = "qdrant"
     metrics: ClassVar[tuple[str, ...]] = ("cosine", "inner_product", "l2")
@@ -88,14 +91,14 @@ class Qdrant:
         """Open a folder or ":memory:", or a server by its URL; its API key is from QDRANT_API_KEY."""
         qdrant_client = require("qdrant_client", EXTRA, _PURPOSE)
         key = os.environ.get("QDRANT_API_KEY")
-        with explained("The connection to Qdrant", (Exception,), [key or ""]):
+        with explained("The connection to Qdrant", (Exception,), address, [key or ""]):
             if address.startswith(("http:", "https:")):
                 client = qdrant_client.QdrantClient(url=address, api_key=key)
             elif address == ":memory:":
                 client = qdrant_client.QdrantClient(address)
             else:
                 client = qdrant_client.QdrantClient(path=str(Path(address)))
-        return cls(client, collection, owned=True, **settings)
+        return cls(client, collection, owned=True, address=address, **settings)
 
     @property
     def code_precision(self) -> str:
@@ -111,7 +114,8 @@ class Qdrant:
         """Turn errors of Qdrant, and of the connection to it, into InvalidInputError."""
         from qdrant_client.http.exceptions import ApiException
 
-        return explained(self.place, (ApiException, ValueError, OSError), [os.environ.get("QDRANT_API_KEY", "")])
+        secret = os.environ.get("QDRANT_API_KEY", "")
+        return explained(self.place, (ApiException, ValueError, OSError), self.address, [secret])
 
     def check(self, layout: Layout) -> None:
         """Take any layout."""

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from firstk._base.checks import check_choice, require
+from firstk._base.remote import shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.integrations.stores._rows_file import RowsTable, where_of
 from firstk.integrations.stores._sql import quoted
@@ -90,7 +91,7 @@ class SqliteVec:
     @property
     def place(self) -> str:
         """What error messages call it."""
-        return f"The table '{self.table}' of '{self.path}'"
+        return f"The table '{self.table}' of '{shown_place(self.path)}'"
 
     @cached_property
     def connection(self) -> Any:
@@ -98,7 +99,7 @@ class SqliteVec:
         import sqlite_vec
 
         sqlite = _sqlite()
-        with explained(self.place, (sqlite.Error, OSError)):
+        with explained(self.place, (sqlite.Error, OSError), self.path):
             found = sqlite.connect(str(self.path), isolation_level=None, check_same_thread=False)
             found.enable_load_extension(True)
             sqlite_vec.load(found)
@@ -117,7 +118,7 @@ class SqliteVec:
 
     def answering(self) -> contextlib.AbstractContextManager[None]:
         """Turn errors of SQLite, and of rows that were damaged, into InvalidInputError."""
-        return explained(self.place, (_sqlite().Error, sqlite3.Error, ValueError))
+        return explained(self.place, (_sqlite().Error, sqlite3.Error, ValueError), self.path)
 
     def check(self, layout: Layout) -> None:
         """Raise an error for codes that sqlite-vec cannot index."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from firstk._base.checks import require
+from firstk._base.remote import shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.integrations.stores.contract import EXTRA, StoredRows
 from firstk.integrations.stores.foreign._rows import ForeignRows, stored
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
 
 def open_rows(engine: Faiss, vectors: str | None, ids: str | None) -> ForeignRows:
     """Open a file that ``faiss.write_index`` wrote; there are no payloads."""
+    folder = shown_place(engine.folder)
     faiss: Any = require("faiss", EXTRA, "A faiss index")
     if not Path(engine.folder).is_file():
-        raise InvalidInputError(f"There is no faiss store and no faiss file '{engine.folder}'. Check the name.")
+        raise InvalidInputError(f"There is no faiss store and no faiss file '{folder}'. Check the name.")
     owner = faiss.read_index(str(engine.folder))  # must live as long as what it is seen as
     index = faiss.downcast_index(owner)
     keys = np.arange(index.ntotal)
@@ -30,7 +32,7 @@ def open_rows(engine: Faiss, vectors: str | None, ids: str | None) -> ForeignRow
     kind = type(index).__name__
     if "Flat" not in kind:
         raise InvalidInputError(
-            f"'{engine.folder}' is an {kind}, which keeps rounded vectors. Move the vectors that it was built from."
+            f"'{folder}' is an {kind}, which keeps rounded vectors. Move the vectors that it was built from."
         )
     if hasattr(index, "make_direct_map"):
         index.make_direct_map()

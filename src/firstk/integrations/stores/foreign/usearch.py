@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from firstk._base.checks import require
+from firstk._base.remote import shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.integrations.stores.contract import EXTRA, StoredRows
 from firstk.integrations.stores.foreign._rows import ForeignRows, stored
@@ -22,14 +23,15 @@ _FLOATS = ("f64", "f32", "f16", "bf16")
 
 def open_rows(engine: USearch, vectors: str | None, ids: str | None) -> ForeignRows:
     """Open a file that ``Index.save`` wrote; there are no payloads."""
+    folder = shown_place(engine.folder)
     usearch: Any = require("usearch.index", EXTRA, "A usearch index")
     if not Path(engine.folder).is_file():
-        raise InvalidInputError(f"There is no usearch store and no usearch file '{engine.folder}'. Check the name.")
+        raise InvalidInputError(f"There is no usearch store and no usearch file '{folder}'. Check the name.")
     index = usearch.Index.restore(str(engine.folder), view=True)
     kind = str(index.dtype).rpartition(".")[2].lower()
     if kind not in _FLOATS:
         raise InvalidInputError(
-            f"'{engine.folder}' keeps vectors as {kind}, rounded. Move the vectors that it was built from."
+            f"'{folder}' keeps vectors as {kind}, rounded. Move the vectors that it was built from."
         )
 
     def read(size: int) -> Iterator[StoredRows]:
