@@ -527,10 +527,6 @@ class AlignmentMethod(Protocol):
     def candidates(self) -> list[Self]:
         """Return this method with each combination of what is left to "auto"; itself where nothing is."""
 
-    @property
-    def tie_break(self) -> tuple[float, ...]:
-        """Among candidates that tie on held-out rows the largest wins: the one that adapts least to the pairs."""
-
     def solve(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> AlignmentSolution:
         """Solve for moments, with the rows beside them where the method trains."""
 
@@ -539,6 +535,9 @@ class AlignmentMethod(Protocol):
 
         For scores of held-out rows: unlike `solve`, without order and without the way back.
         """
+
+    def translating(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> AffineMap:
+        """Return the translation of old vectors: `old_to_new` of `solve`, without the rest."""
 
 
 @dataclass(frozen=True, eq=False)

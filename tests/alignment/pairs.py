@@ -27,6 +27,11 @@ def centred(old, new):
     return old - old.mean(axis=0), new - new.mean(axis=0)
 
 
+def to_scale(A, B, W):
+    """Return W times the scale of least squares."""
+    return W * (np.vdot(A @ W, B) / np.square(A @ W).sum())
+
+
 def cosines(left, right):
     left, right = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (left, right))
     return left @ right.T

@@ -223,3 +223,32 @@ def test_a_method_of_the_users_own_is_taken_by_protocol_and_saved_without_its_co
         again.fit(old, new)
     with pytest.raises(InvalidInputError, match=r"lacks .* attributes of firstk\.contracts\.AlignmentMethod"):
         PrefixAlignment(method=type("Half", (), {"name": "half"})()).fit(old, new)
+
+
+@pytest.mark.parametrize("spread", [1, 10])
+@pytest.mark.parametrize("mean", [0.0, 3.0])
+def test_a_noiseless_rotation_comes_back_with_its_lengths(spread, mean):
+    rng = np.random.default_rng(0)
+    old = rng.normal(size=(400, 30)) * np.geomspace(1, 1 / spread, 30) + mean * rng.normal(size=30)
+    size = 10.0
+    turn = size * np.linalg.qr(rng.normal(size=(30, 30)))[0]
+    new = old @ turn
+    alignment = PrefixAlignment().fit(old[:300], new[:300])
+    np.testing.assert_allclose(alignment.old_to_new(old), new, atol=1e-6 * size)
+    np.testing.assert_allclose(alignment.new_to_old(new), old, atol=1e-6)
+    # A store of which a half was embedded again ranks as one that was embedded again as a whole.
+    mixed = np.where(np.arange(400)[:, None] % 2 == 0, new, alignment.old_to_new(old))
+    queries = rng.normal(size=(20, 30)) @ turn
+    found, expected = (np.argsort(-queries @ store.T, axis=1)[:, :10] for store in (mixed, new))
+    assert (found == expected).all()
+
+
+@pytest.mark.parametrize("method", ["auto", Ridge(0.7), "cca", "whitened_ridge", "reduced_rank", "procrustes_ridge"])
+def test_translations_have_the_scale_of_least_squares(method):
+    old, new = pairs(n=300)
+    alignment = PrefixAlignment(method=method).fit(old, new)
+    for translate, start, end in ((alignment.old_to_new, old, new), (alignment.new_to_old, new, old)):
+        solution = alignment.alignment_.solution
+        offset = (solution.old_to_new if end is new else solution.new_to_old).offset
+        found, goal = translate(start) - offset, end - offset
+        assert np.vdot(found, goal) == pytest.approx(np.vdot(found, found), rel=1e-9)

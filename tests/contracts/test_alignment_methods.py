@@ -32,7 +32,6 @@ def test_attributes_have_the_types_of_the_contract(name):
     assert all(
         type(candidate) is type(method) and "auto" not in settings_of(candidate).values() for candidate in candidates
     )
-    assert all(isinstance(candidate.tie_break, tuple) for candidate in candidates)
     assert restore(name, settings_of(candidates[0])) == candidates[0]
 
 
@@ -55,6 +54,8 @@ def test_a_solution_has_the_shapes_of_the_contract_and_leaves_its_input(name, p,
     assert (np.diff(first.spectrum) <= 1e-12).all()
     assert first.encode_old.weight.tobytes() == second.encode_old.weight.tobytes()
     assert all(np.array_equal(moments.to_arrays()[key], part) for key, part in before.items())
+    translation = method.translating(moments, rows)
+    np.testing.assert_allclose(translation(old, "test"), first.old_to_new(old, "test"), atol=1e-12)
 
 
 @every_method

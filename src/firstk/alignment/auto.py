@@ -15,7 +15,7 @@ ahead of the others still differs between candidates. Figures for this and other
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,6 @@ from firstk._base.json_records import from_plain, settings_of, to_plain
 from firstk._base.progress import Verbose, progress_bar
 from firstk._base.rows import unit_rows
 from firstk.contracts import AlignmentMethod, AlignmentRows
-from firstk.encoder.affine_map import AffineMap
 from firstk.exceptions import InvalidInputError
 from firstk.moments.cross import CrossMoments
 from firstk.moments.statistics import RowSample
@@ -34,7 +33,7 @@ N_FOLDS = 5
 # Pairs that a choice looks at: enough to rank settings, few enough to take seconds.
 MOST_ROWS = 4096
 FEWEST_ROWS = 50
-# Scores of settings of one method that differ by less are level.
+# Scores that differ by less are level.
 TIE = 1e-4
 # Temperatures that are tried.
 _TEMPERATURES = np.geomspace(0.01, 0.5, 9)
@@ -125,13 +124,14 @@ def choose(
     moments: CrossMoments,
     sample: RowSample,
     *,
+    unit: bool = False,
     seed: int = 0,
     verbose: Verbose = False,
 ) -> tuple[AlignmentMethod, AlignmentChoice]:
     """Return the best candidate of all methods, its settings settled, and the record of the choice.
 
-    The best mean score wins; of settings of its method that tie with it, the one that adapts least to the pairs
-    (`AlignmentMethod.tie_break`).
+    The best mean score wins; of candidates that tie with it, the one whose translations are nearest to the held-out
+    new vectors, in squared distance; of these, the first.
 
     Parameters
     ----------
@@ -140,6 +140,8 @@ def choose(
         Of all pairs.
     sample : RowSample
         Of these pairs: "left" are old vectors, "right" new ones, maybe "weight".
+    unit : bool
+        Whether translations are scaled to unit norm.
     seed : int
         For methods that train.
     verbose : bool or "auto"
@@ -153,11 +155,20 @@ def choose(
             fold = _Fold(moments, sample, rows)
             weights.append(fold.weight)
             for i, candidate in enumerate(candidates):
-                trained = fold.training_rows(seed) if candidate.trains else None
-                scores[i].append(fold.scores(*candidate.comparing(fold.moments, trained)))
+                scores[i].append(fold.scores(candidate, seed))
                 done()
     table = np.array([np.concatenate(part) for part in scores])  # (candidates, held-out rows, ranks and temperatures)
-    return _decided(candidates, table, np.concatenate(weights), folds)
+
+    def errors(level: np.ndarray) -> np.ndarray:
+        """Return the squared errors of some candidates' translations, in parts of the variance of new vectors."""
+        found = np.zeros(len(level))
+        for rows in folds:
+            fold = _Fold(moments, sample, rows)
+            for i, at in enumerate(level):
+                found[i] += fold.error(candidates[at], unit, seed)
+        return found / (np.trace(moments.new_scatter) * sum(part.sum() for part in weights))
+
+    return _decided(candidates, table, np.concatenate(weights), folds, errors)
 
 
 def held_out_folds(sample: RowSample) -> list[np.ndarray]:
@@ -183,19 +194,28 @@ class _Fold:
         part = CrossMoments().update(self.old, self.new, weight)
         self.moments = moments.without(part)
 
-    def training_rows(self, seed: int) -> AlignmentRows:
-        """Return the rows of the sample that are not held out."""
+    def training_rows(self, candidate: AlignmentMethod, seed: int) -> AlignmentRows | None:
+        """Return the rows of the sample that are not held out, for a method that trains."""
+        if not candidate.trains:
+            return None
         rest = self.sample.take(np.setdiff1d(np.arange(len(self.sample)), self.rows))
         return AlignmentRows(rest["left"], rest["right"], rest.get("weight"), seed)
 
-    def scores(self, encode_old: AffineMap, encode_new: AffineMap) -> np.ndarray:
+    def scores(self, candidate: AlignmentMethod, seed: int) -> np.ndarray:
         """Return, for each held-out row, its own text's reciprocal rank and log-probability at each temperature."""
+        encode_old, encode_new = candidate.comparing(self.moments, self.training_rows(candidate, seed))
         old = unit_rows(encode_old(self.old, "choose"))
         new = unit_rows(encode_new(self.new, "choose"))
         cosines = new @ old.T
         own = np.diag(cosines)[:, None]
         ranks = 1.0 / (1.0 + (cosines > own).sum(axis=1))
         return np.column_stack([ranks, own_log_probabilities(cosines)])
+
+    def error(self, candidate: AlignmentMethod, unit: bool, seed: int) -> float:
+        """Return the weighted sum of squared distances of held-out new vectors from the translations of their texts."""
+        translation = candidate.translating(self.moments, self.training_rows(candidate, seed))
+        found = translation(self.old, "choose")
+        return float(self.weight @ np.square((unit_rows(found) if unit else found) - self.new).sum(axis=1))
 
 
 def own_log_probabilities(cosines: np.ndarray) -> np.ndarray:
@@ -208,7 +228,11 @@ def own_log_probabilities(cosines: np.ndarray) -> np.ndarray:
 
 
 def _decided(
-    candidates: Sequence[AlignmentMethod], table: np.ndarray, weight: np.ndarray, folds: Sequence[np.ndarray]
+    candidates: Sequence[AlignmentMethod],
+    table: np.ndarray,
+    weight: np.ndarray,
+    folds: Sequence[np.ndarray],
+    errors_of: Callable[[np.ndarray], np.ndarray],
 ) -> tuple[AlignmentMethod, AlignmentChoice]:
     """Choose from what candidates (first axis) make of held-out rows (second)."""
     share = weight / weight.sum()
@@ -222,10 +246,8 @@ def _decided(
     errors, behind_errors = (
         np.sqrt(np.square(part) @ np.square(share)) for part in (influence, influence - influence[best])
     )
-    level = [
-        i for i, candidate in enumerate(candidates) if candidate.name == candidates[best].name and behind[i] <= TIE
-    ]
-    chosen = max(level, key=lambda i: (*candidates[i].tie_break, scores[i]))
+    level = np.flatnonzero(behind <= TIE)
+    chosen = best if len(level) == 1 else int(level[np.argmin(np.round(errors_of(level), 9))])
     columns = zip(scores, own, errors, behind, behind_errors, strict=True)
     tried = [
         Trial(candidate.name, settings_of(candidate), *map(float, numbers))
@@ -235,7 +257,7 @@ def _decided(
     why = (
         ("best" if chosen == best else "level with the best")
         + f" of {len(candidates)} candidates by cross-validation over {table.shape[1]:,} pairs"
-        + ("" if chosen == best else ", and adapts less to the pairs")
+        + ("" if chosen == best else ", and its translations are nearer")
     )
     chance = float(np.mean([np.reciprocal(np.arange(1.0, len(rows) + 1)).mean() for rows in folds]))
     record = AlignmentChoice(

@@ -181,8 +181,9 @@ class PrefixAlignment(BaseEstimator):
         trains = any(method.trains for method in methods)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1)) if trains else 0
         moments, choice, method = statistics.moments, None, methods[0]
+        unit_old, unit_new = statistics.unit_norms
         if len(methods) > 1 or len(method.candidates()) > 1:
-            method, choice = choose(methods, moments, statistics.sample, seed=seed, verbose=verbose)
+            method, choice = choose(methods, moments, statistics.sample, unit=unit_new, seed=seed, verbose=verbose)
         _warn_of_chance(statistics, choice)
         if rows is not None:
             rows = AlignmentRows(rows.old, rows.new, rows.weight, seed, verbose)
@@ -196,7 +197,7 @@ class PrefixAlignment(BaseEstimator):
             "pairs": moments.rows,
             "choice": None if choice is None else choice.to_dict(),
         }
-        self._solved = _Solved(FittedAlignment(solution.cut(width), *statistics.unit_norms, config), method, choice)
+        self._solved = _Solved(FittedAlignment(solution.cut(width), unit_old, unit_new, config), method, choice)
 
     def _methods(self) -> list[AlignmentMethod]:
         self._check_width()

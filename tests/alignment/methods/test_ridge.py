@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from alignment.pairs import centred, moments_of, pairs
+from alignment.pairs import centred, moments_of, pairs, to_scale
 from firstk.alignment.methods import Ridge
 from firstk.exceptions import InvalidInputError
 
@@ -25,11 +25,10 @@ def test_both_directions_are_the_stacked_least_squares(shrinkage, p, q):
     old, new = pairs(p=p, q=q)
     A, B = centred(old, new)
     solution = Ridge(shrinkage).solve(moments_of(old, new))
-    np.testing.assert_allclose(solution.old_to_new.weight.T, stacked(A, B, shrinkage), atol=1e-9)
-    np.testing.assert_allclose(solution.new_to_old.weight.T, stacked(B, A, shrinkage), atol=1e-9)
-    np.testing.assert_allclose(
-        solution.old_to_new(old, "test"), A @ stacked(A, B, shrinkage) + new.mean(axis=0), atol=1e-9
-    )
+    there, back = to_scale(A, B, stacked(A, B, shrinkage)), to_scale(B, A, stacked(B, A, shrinkage))
+    np.testing.assert_allclose(solution.old_to_new.weight.T, there, atol=1e-9)
+    np.testing.assert_allclose(solution.new_to_old.weight.T, back, atol=1e-9)
+    np.testing.assert_allclose(solution.old_to_new(old, "test"), A @ there + new.mean(axis=0), atol=1e-9)
 
 
 def test_fewer_rows_than_columns_and_no_shrinkage_is_the_shortest_solution():

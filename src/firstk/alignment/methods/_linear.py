@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import product
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -42,12 +42,6 @@ class ClosedFormMethod:
         values = product(*(self.grid[name] for name in names))
         return [replace(self, **dict(zip(names, combination, strict=True))) for combination in values]  # type: ignore[type-var]
 
-    @property
-    def tie_break(self) -> tuple[float, ...]:
-        """The settings themselves: all are shrinkages, and the largest adapts least."""
-        settings: Any = fields(self)  # type: ignore[arg-type]
-        return settled(*(getattr(self, part.name) for part in settings))
-
     def solve(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> AlignmentSolution:
         """Solve for cross moments."""
         raise NotImplementedError
@@ -56,6 +50,10 @@ class ClosedFormMethod:
         """Return the maps to the shared code."""
         solution = self.solve(moments, rows)
         return solution.encode_old, solution.encode_new
+
+    def translating(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> AffineMap:
+        """Return the translation of old vectors."""
+        return self.solve(moments, rows).old_to_new
 
 
 class TranslationMethod(ClosedFormMethod):
@@ -71,7 +69,11 @@ class TranslationMethod(ClosedFormMethod):
 
     def comparing(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> tuple[AffineMap, AffineMap]:
         """Return the translation of old vectors, and new vectors as they are."""
-        return AffineMap(moments.old_mean, self.translation(moments).T, moments.new_mean), as_they_are(moments.q)
+        return self.translating(moments), as_they_are(moments.q)
+
+    def translating(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> AffineMap:
+        """Return the translation of old vectors."""
+        return AffineMap(moments.old_mean, self.translation(moments).T, moments.new_mean)
 
 
 def from_translations(moments: CrossMoments, forward: np.ndarray, backward: np.ndarray) -> AlignmentSolution:
@@ -130,9 +132,14 @@ def _span(directions: np.ndarray) -> np.ndarray:
     return np.eye(len(directions)) if rank == len(directions) else U[:, : max(1, rank)]
 
 
-def settled(*settings: object) -> tuple[float, ...]:
-    """Return settings as numbers; those that are still "auto" are left out."""
-    return tuple(float(setting) for setting in settings if is_real(setting))
+def to_scale(W: np.ndarray, moments: CrossMoments) -> np.ndarray:
+    """Return a translation of shape (p, q) times the scale of least squares, ``tr(W^T X) / tr(W^T C W)``.
+
+    A penalty on W shortens what it translates, and cosines, by which settings are chosen, hardly see it: beside vectors
+    of the new model, translated ones would rank too low by inner product.
+    """
+    size = np.vdot(W, moments.old_scatter @ W)
+    return W * (np.vdot(W, moments.cross) / size) if size > 0 else W
 
 
 def shrunk_values(values: np.ndarray, shrinkage: float) -> np.ndarray:

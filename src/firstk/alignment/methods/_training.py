@@ -43,11 +43,6 @@ class TrainedMethod:
         """Return itself: nothing is left to "auto"."""
         return [self]
 
-    @property
-    def tie_break(self) -> tuple[float, ...]:
-        """Nothing to break a tie by."""
-        return ()
-
     def trained(self, moments: CrossMoments, rows: AlignmentRows) -> AffineMap:
         """Train the map from old vectors to new ones."""
         raise NotImplementedError
@@ -64,8 +59,12 @@ class TrainedMethod:
 
     def comparing(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> tuple[AffineMap, AffineMap]:
         """Train one direction, and leave new vectors as they are."""
+        return self.translating(moments, rows), as_they_are(moments.q)
+
+    def translating(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> AffineMap:
+        """Train the translation of old vectors."""
         assert rows is not None
-        return self.trained(moments, rows), as_they_are(moments.q)
+        return self.trained(moments, rows)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from firstk._base.checks import check_flag
 from firstk._base.linalg import signed
-from firstk.alignment.methods._linear import ClosedFormMethod, inverse, settled, shrunk_values
+from firstk.alignment.methods._linear import ClosedFormMethod, inverse, shrunk_values, to_scale
 from firstk.contracts import AlignmentRows, AlignmentSolution
 from firstk.encoder.affine_map import AffineMap
 from firstk.moments.cross import CrossMoments
@@ -41,7 +41,7 @@ class CCA(ClosedFormMethod):
     ``center=True`` the code is that of Procrustes, centred.
 
     Translations are the predictions of one side from the code of the other:
-    ``E[b | a] = b_mean + C_b^1/2 V diag(rho) U^T C_a^-1/2 a``.
+    ``E[b | a] = b_mean + C_b^1/2 V diag(rho) U^T C_a^-1/2 a``, to the scale of least squares.
     """
 
     shrinkage: float | Literal["auto"] = "auto"
@@ -56,18 +56,13 @@ class CCA(ClosedFormMethod):
         super().check()
         check_flag(self.center, "center", "CCA")
 
-    @property
-    def tie_break(self) -> tuple[float, ...]:
-        """The largest shrinkage adapts least."""
-        return settled(self.shrinkage)
-
     def solve(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> AlignmentSolution:
         """Solve for cross moments."""
         second, a = self._second(moments), float(self.shrinkage)
         old, new, rho = _directions(second, a)
         encode_old, encode_new = self.comparing(moments)
-        forward = (_shrunk(second.new_eigen, a) @ new.T) @ (rho[:, None] * old)
-        backward = (_shrunk(second.old_eigen, a) @ old.T) @ (rho[:, None] * new)
+        forward = to_scale((rho[:, None] * old).T @ (new @ _shrunk(second.new_eigen, a)), second).T
+        backward = to_scale((rho[:, None] * new).T @ (old @ _shrunk(second.old_eigen, a)), second.exchanged()).T
         ma, mb = encode_old.mean, encode_new.mean
         return AlignmentSolution(AffineMap(ma, forward, mb), AffineMap(mb, backward, ma), encode_old, encode_new, rho)
 

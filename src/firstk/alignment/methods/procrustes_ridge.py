@@ -14,7 +14,7 @@ from firstk.moments.cross import CrossMoments
 
 @dataclass(frozen=True)
 class ProcrustesRidge(TranslationMethod):
-    """``W = ((1 - a) C + a c I)^-1 ((1 - a) E[a b^T] + a c s R)``, s R the scaled rotation.
+    """``W = t ((1 - a) C + a c I)^-1 ((1 - a) E[a b^T] + a c s R)``, s R the scaled rotation.
 
     Parameters
     ----------
@@ -23,10 +23,10 @@ class ProcrustesRidge(TranslationMethod):
 
     Notes
     -----
-    The minimum of ``(1 - a) E|W^T a - b|^2 + a c |W - s R|^2`` over W: where the pairs say little, the map is a
-    rotation and not zero. R is the Procrustes solution, ``s = tr S / E|R^T a|^2`` its least-squares scale, S the
-    singular values of ``E[a b^T]``, C the covariance of a, c its mean eigenvalue. The ends of the path are those of
-    lambda-orthogonality (arXiv 2509.16664), and every point is a closed form.
+    The minimum of ``(1 - a) E|W^T a - b|^2 + a c |W - s R|^2`` over W, times the t of least squares: where the pairs
+    say little, the map is a rotation and not zero. R is the Procrustes solution, ``s = tr S / E|R^T a|^2`` its
+    least-squares scale, S the singular values of ``E[a b^T]``, C the covariance of a, c its mean eigenvalue. The ends
+    of the path are those of lambda-orthogonality (arXiv 2509.16664), and every point is a closed form.
     """
 
     shrinkage: float | Literal["auto"] = "auto"

@@ -9,7 +9,7 @@ import numpy as np
 
 from firstk._base.checks import bad_parameter, check_fraction, is_int
 from firstk._base.linalg import ordered_eigh, symmetrised
-from firstk.alignment.methods._linear import TranslationMethod, settled
+from firstk.alignment.methods._linear import TranslationMethod, to_scale
 from firstk.alignment.methods.ridge import ridge_map
 from firstk.moments.cross import CrossMoments
 
@@ -28,7 +28,8 @@ class ReducedRank(TranslationMethod):
     Notes
     -----
     The minimum of ``(1 - a) E|W^T a - b|^2 + a c |W|^2`` over W of rank r (Izenman 1975; with a ridge, Mukherjee and
-    Zhu 2011): V_r are the first r eigenvectors of ``E[b a^T] ((1 - a) C + a c I)^-1 E[a b^T]``.
+    Zhu 2011), to the scale of least squares: V_r are the first r eigenvectors of
+    ``E[b a^T] ((1 - a) C + a c I)^-1 E[a b^T]``.
     """
 
     rank: int | Literal["auto"] = "auto"
@@ -47,17 +48,12 @@ class ReducedRank(TranslationMethod):
         if self.shrinkage != "auto":
             check_fraction(self.shrinkage, "shrinkage", "ReducedRank")
 
-    @property
-    def tie_break(self) -> tuple[float, ...]:
-        """The smallest rank adapts least, then the largest shrinkage."""
-        return () if self.rank == "auto" else (-float(self.rank), *settled(self.shrinkage))
-
     def translation(self, moments: CrossMoments) -> np.ndarray:
         """Return W_r."""
         a = float(self.shrinkage)
         W, V = moments.once(("reduced rank", a), lambda: _predicted_directions(moments, a))
         first = V[:, : int(self.rank)]
-        return (W @ first) @ first.T
+        return to_scale((W @ first) @ first.T, moments)
 
 
 def _predicted_directions(moments: CrossMoments, shrinkage: float) -> tuple[np.ndarray, np.ndarray]:

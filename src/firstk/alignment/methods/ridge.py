@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from firstk.alignment.methods._linear import TranslationMethod, inverse, shrunk_values
+from firstk.alignment.methods._linear import TranslationMethod, inverse, shrunk_values, to_scale
 from firstk.moments.cross import CrossMoments
 
 # Smallest shrinkages last: with few pairs they lose, with many they win.
@@ -17,7 +17,7 @@ SHRINKAGES = (0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.003)
 
 @dataclass(frozen=True)
 class Ridge(TranslationMethod):
-    """``W = ((1 - a) C + a c I)^-1 (1 - a) E[a b^T]``, C the old covariance and c its mean eigenvalue.
+    """``W = t ((1 - a) C + a c I)^-1 (1 - a) E[a b^T]``, C the old covariance and c its mean eigenvalue.
 
     Parameters
     ----------
@@ -27,8 +27,8 @@ class Ridge(TranslationMethod):
     Notes
     -----
     The minimum of ``(1 - a) E|W^T a - b|^2 + a c |W|^2`` over W (Hoerl and Kennard 1970), with a penalty that does not
-    depend on the scale of the vectors. The way back is a regression of its own, with the same shrinkage: the inverse
-    of W would blow up what W shrank.
+    depend on the scale of the vectors, times the t of least squares, so that translations are not too short. The way
+    back is a regression of its own, with the same shrinkage: the inverse of W would blow up what W shrank.
     """
 
     shrinkage: float | Literal["auto"] = "auto"
@@ -42,7 +42,7 @@ class Ridge(TranslationMethod):
 
 
 def ridge_map(moments: CrossMoments, shrinkage: float, target: np.ndarray | None = None) -> np.ndarray:
-    """Return ``((1 - a) C + a c I)^-1 ((1 - a) E[a b^T] + a c T)``, shape (p, q).
+    """Return ``((1 - a) C + a c I)^-1 ((1 - a) E[a b^T] + a c T)``, shape (p, q), to the scale of least squares.
 
     With ``C = V diag(v) V^T``, `target` is ``V^T T``; zero if not given.
     """
@@ -50,8 +50,7 @@ def ridge_map(moments: CrossMoments, shrinkage: float, target: np.ndarray | None
     pull = (1.0 - shrinkage) * in_old_axes(moments, "cross", lambda: moments.cross)
     if target is not None:
         pull = pull + shrinkage * values.mean() * target
-    W: np.ndarray = vectors @ (inverse(shrunk_values(values, shrinkage))[:, None] * pull)
-    return W
+    return to_scale(vectors @ (inverse(shrunk_values(values, shrinkage))[:, None] * pull), moments)
 
 
 def in_old_axes(moments: CrossMoments, name: str, compute: Callable[[], np.ndarray]) -> np.ndarray:

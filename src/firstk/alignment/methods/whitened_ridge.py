@@ -9,6 +9,7 @@ import numpy as np
 
 from firstk.alignment.methods._linear import ClosedFormMethod, inverse, shrunk_values
 from firstk.alignment.methods.cca import canonical_directions
+from firstk.alignment.methods.procrustes_ridge import ProcrustesRidge
 from firstk.alignment.methods.ridge import ridge_map
 from firstk.contracts import AlignmentRows, AlignmentSolution
 from firstk.encoder.affine_map import AffineMap
@@ -36,7 +37,7 @@ class WhitenedRidge(ClosedFormMethod):
     ``V diag(rho) U^T C_a^-1/2 a``. The ordered code is ``rho U^T C_a^-1/2 a`` of old vectors and ``V^T D^-1/2 b`` of
     new ones: cosines of the whole code order a store as those of the prediction do, and no k directions have more
     agreement of the two than the first k. In CCA both sides are scaled by ``rho^t``; inner products are those of
-    ``t = 1/2``, and the norms of the old codes differ. Translations are ridge regressions, about zero.
+    ``t = 1/2``, and the norms of the old codes differ. Translations are those of :class:`ProcrustesRidge`.
     """
 
     shrinkage: float | Literal["auto"] = "auto"
@@ -45,18 +46,12 @@ class WhitenedRidge(ClosedFormMethod):
     name: ClassVar[str] = "whitened_ridge"
     grid: ClassVar[dict[str, tuple[float, ...]]] = {"shrinkage": (0.5, 0.3, 0.1, 0.03, 0.01), "whitening": (0.3,)}
 
-    @property
-    def tie_break(self) -> tuple[float, ...]:
-        """The largest shrinkage adapts least, then the least whitening."""
-        return () if self.shrinkage == "auto" else (float(self.shrinkage), -float(self.whitening))
-
     def solve(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> AlignmentSolution:
         """Solve for cross moments."""
         second, a = moments.about_zero(), float(self.shrinkage)
         old, new, rho = canonical_directions(second, a, 1.0 - float(self.whitening))
-        maps = (rho[:, None] * old, new, ridge_map(second, a).T, ridge_map(second.exchanged(), a).T)
-        encode_old, encode_new, to_new, to_old = (_about_zero(weight) for weight in maps)
-        return AlignmentSolution(to_new, to_old, encode_old, encode_new, rho)
+        to_new, to_old = self.translating(moments), self.translating(moments.exchanged())
+        return AlignmentSolution(to_new, to_old, _about_zero(rho[:, None] * old), _about_zero(new), rho)
 
     def comparing(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> tuple[AffineMap, AffineMap]:
         """Return the prediction of whitened new vectors, and these."""
@@ -64,6 +59,10 @@ class WhitenedRidge(ClosedFormMethod):
         values, Q = second.new_eigen
         whiten = Q * np.sqrt(inverse(shrunk_values(values, 1.0 - float(self.whitening))))
         return _about_zero((ridge_map(second, float(self.shrinkage)) @ whiten).T), _about_zero(whiten.T)
+
+    def translating(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> AffineMap:
+        """Return the translation of old vectors."""
+        return ProcrustesRidge(self.shrinkage).translating(moments)
 
 
 def _about_zero(weight: np.ndarray) -> AffineMap:
