@@ -30,11 +30,12 @@ from firstk._base.progress import Verbose, progress_bar
 from firstk._base.rows import is_sparse
 from firstk.alignment.auto import AlignmentChoice, choose
 from firstk.alignment.fitted import FittedAlignment
-from firstk.alignment.methods import AUTO, REGISTRY, resolve, restore
+from firstk.alignment.methods import AUTO, REGISTRY, Procrustes, ProcrustesRidge, resolve, restore
+from firstk.alignment.methods._linear import rotation
 from firstk.contracts import AlignmentMethod, AlignmentRows
 from firstk.encoder.storage.folder import read_extra_bytes
 from firstk.exceptions import AlignmentWarning, CorruptModelError, InvalidInputError
-from firstk.moments.cross import check_two_sides
+from firstk.moments.cross import CrossMoments, check_two_sides
 from firstk.moments.paired import PairedStatistics
 from firstk.moments.stream import chunk_rows
 
@@ -188,6 +189,8 @@ class PrefixAlignment(BaseEstimator):
         if rows is not None:
             rows = AlignmentRows(rows.old, rows.new, rows.weight, seed, verbose)
         solution = method.solve(moments, rows)
+        if method.name in (Procrustes.name, ProcrustesRidge.name):
+            _warn_of_rank(moments)
         width = self._width(len(solution.spectrum))
         own = None if REGISTRY.registered(method) else class_path(method)
         config = {
@@ -406,6 +409,18 @@ def _engine_of(*columns: Any) -> ModuleType | None:
     from firstk.integrations import dask
 
     return dask
+
+
+def _warn_of_rank(moments: CrossMoments) -> None:
+    """Warn if the pairs say nothing of some directions that a rotation would turn."""
+    rank, most = round(np.square(rotation(moments)[0]).sum()), min(moments.p, moments.q)
+    if rank < most:
+        warnings.warn(
+            f"A rotation of {most} directions was asked for, and {moments.rows:,} pairs determine {rank} of them. What "
+            "vectors have in the others is left out: give more pairs, or leave out columns that are constant.",
+            AlignmentWarning,
+            stacklevel=4,
+        )
 
 
 def _warn_of_chance(statistics: PairedStatistics, choice: AlignmentChoice | None) -> None:

@@ -7,7 +7,9 @@ import pytest
 from scipy.linalg import orthogonal_procrustes, qr
 
 from alignment.pairs import centred, moments_of, pairs
-from firstk.alignment.methods import Procrustes
+from firstk import PrefixAlignment
+from firstk.alignment.methods import Procrustes, ProcrustesRidge
+from firstk.exceptions import AlignmentWarning
 
 
 def test_square_rotation_is_scipys():
@@ -55,3 +57,19 @@ def test_nearly_equal_inner_products_mean_that_a_rotation_suffices(size):
     # min over rotations of the squared error is at most the nuclear norm of the gap of the Gram matrices.
     assert np.square(A @ R - B).sum() <= np.linalg.norm(A @ A.T - B @ B.T, "nuc") + 1e-9
     assert np.square(A @ R - B).sum() <= 2 * 6 * gap + 1e-9
+
+
+@pytest.mark.parametrize("method", [Procrustes(), ProcrustesRidge(0.9)], ids=repr)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("why", ["few rows", "dead columns"])
+def test_beyond_the_rank_of_the_pairs_nothing_depends_on_the_order_of_rows(method, dtype, why):
+    old, new = (side.astype(dtype) for side in pairs(n=8 if why == "few rows" else 100, p=12, q=10))
+    if why == "dead columns":
+        old[:, 3:] = 0
+    order = np.random.default_rng(0).permutation(len(old))
+    with pytest.warns(AlignmentWarning, match=f"pairs determine {7 if why == 'few rows' else 3} of them"):
+        first = PrefixAlignment(method=method).fit(old, new)
+    with pytest.warns(AlignmentWarning):
+        second = PrefixAlignment(method=method).fit(old[order], new[order])
+    maps = [one.alignment_.solution.old_to_new.weight for one in (first, second)]
+    np.testing.assert_allclose(*maps, atol=(1e-4 if dtype == np.float32 else 1e-9) * np.abs(maps[0]).max())
