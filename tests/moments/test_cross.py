@@ -115,3 +115,9 @@ def test_statistics_survive_storage_and_have_the_same_sample_in_any_order():
     np.testing.assert_array_equal(again.moments.cross, whole.moments.cross)
     with pytest.raises(CorruptModelError):
         PairedStatistics.from_arrays({name: part for name, part in whole.to_arrays().items() if "within" not in name})
+
+
+def test_a_number_in_place_of_group_labels_is_a_damaged_file():
+    arrays = CrossMoments().update(*pairs()).to_arrays() | {"group_labels": np.array(3)}
+    with pytest.raises(CorruptModelError, match="do not fit together"):
+        CrossMoments.from_arrays(arrays)

@@ -513,9 +513,9 @@ class Moments:
                 setattr(made, name, np.array(arrays[name]))
         except (KeyError, ValueError, IndexError) as error:
             raise CorruptModelError(f"These are not the arrays of moments ({error!r}).") from None
-        groups, width = len(made.group_labels), (made.p + made.q) * bool(rows)
-        shapes = (made.group_weight.shape, made.group_mean.shape, made.within.shape)
-        if shapes != ((groups,), (groups, width), (width, width)):
+        groups, width = made.group_labels.size, (made.p + made.q) * bool(rows)
+        shapes = (made.group_labels.shape, made.group_weight.shape, made.group_mean.shape, made.within.shape)
+        if shapes != ((groups,), (groups,), (groups, width), (width, width)):
             raise CorruptModelError(f"The arrays of moments do not fit together: shapes {shapes}.")
         return made
 
