@@ -85,3 +85,16 @@ def test_the_error_of_a_difference_is_that_of_redrawn_rows():
     _, choice = choose([Procrustes(), Ridge(0.3)], statistics.moments, statistics.sample)
     worse = choice.tried[1]
     assert 0 < worse.behind_error < np.hypot(worse.error, choice.tried[0].error)
+
+
+@pytest.mark.parametrize("method", ["auto", "cca"])
+def test_a_weight_of_three_is_a_pair_three_times_where_settings_are_chosen(method):
+    old, new = pairs(n=150, noise=1.0)
+    weight = np.random.default_rng(0).integers(1, 4, 150)
+    weighted = PrefixAlignment(method=method).fit(old, new, weight)
+    repeated = PrefixAlignment(method=method).fit(np.repeat(old, weight, axis=0), np.repeat(new, weight, axis=0))
+    ours, theirs = weighted.choice_, repeated.choice_
+    assert (ours.method, ours.settings, ours.held_out) == (theirs.method, theirs.settings, theirs.held_out)
+    for one, other in zip(ours.tried, theirs.tried, strict=True):
+        assert one.score == pytest.approx(other.score, abs=1e-5)
+    np.testing.assert_allclose(weighted.old_to_new(old), repeated.old_to_new(old), atol=1e-9)

@@ -27,6 +27,7 @@ from firstk._base.rows import unit_rows
 from firstk.contracts import AlignmentMethod, AlignmentRows
 from firstk.exceptions import InvalidInputError
 from firstk.moments.cross import CrossMoments
+from firstk.moments.fingerprint import row_priorities
 from firstk.moments.statistics import RowSample
 
 N_FOLDS = 5
@@ -147,6 +148,7 @@ def choose(
     verbose : bool or "auto"
     """
     candidates = [candidate for method in methods for candidate in method.candidates()]
+    sample = without_copies(sample)
     folds = held_out_folds(sample)
     scores: list[list[np.ndarray]] = [[] for _ in candidates]
     weights = []
@@ -169,6 +171,20 @@ def choose(
         return found / (np.trace(moments.new_scatter) * sum(part.sum() for part in weights))
 
     return _decided(candidates, table, np.concatenate(weights), folds, errors)
+
+
+def without_copies(sample: RowSample) -> RowSample:
+    """Return the distinct pairs of a sample, each with the weight of all its copies: a weight of 2 is a pair twice.
+
+    Copies in several folds would be fitted on where they are held out, and answer each other in a search.
+    """
+    hashes = row_priorities({name: sample[name] for name in ("left", "right")})
+    _, first, which = np.unique(hashes, return_index=True, return_inverse=True)
+    if "weight" not in sample and len(first) == len(sample):
+        return sample
+    distinct = sample.part(first)
+    distinct.columns["weight"] = np.bincount(which, sample.columns.get("weight")).astype(float)
+    return distinct
 
 
 def held_out_folds(sample: RowSample) -> list[np.ndarray]:
