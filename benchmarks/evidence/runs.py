@@ -23,7 +23,7 @@ KINDS = {"mean": (MeanScore, "values", None), "rank": (RankAgreement, "values", 
          "clusters": (Clustered, "clusters", "labels")}  # fmt: skip
 # Folders of firstk that fit codes, and those that turn codes into bytes.
 _FITS_CODES = ("_base", "moments", "losses", "objectives", "orderings", "solvers", "estimator")
-SOURCES = {"coordinates": _FITS_CODES, "bytes": (*_FITS_CODES, "data/bits", "encoder")}
+SOURCES = {"coordinates": _FITS_CODES, "bytes": (*_FITS_CODES, "bits", "encoder")}
 _FITS: dict[tuple[Method, Any, int, str], tuple[Encode, float]] = {}
 
 

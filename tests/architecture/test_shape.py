@@ -17,6 +17,7 @@ MODULES = {"contracts", "exceptions"}
 ROOMS = {
     "_base",
     "alignment",
+    "bits",
     "cli",
     "data",
     "encoder",

@@ -109,7 +109,7 @@ def test_a_run_of_ours_is_made_again_where_the_code_behind_it_has_changed(folder
     before = {unit: runs.kept_at(task, method, tmp_path) for unit, method in methods.items()}
     (tmp_path / folder / "one.py").write_text("2")
     changed = [unit for unit, method in methods.items() if runs.kept_at(task, method, tmp_path) != before[unit]]
-    assert changed == (["bytes"] if folder in ("data/bits", "encoder") else ["coordinates", "bytes"])
+    assert changed == (["bytes"] if folder in ("bits", "encoder") else ["coordinates", "bytes"])
 
 
 def test_tasks_with_the_same_training_part_share_fits():

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firstk._base.checks import numba_may_compile
-from firstk.data.bits.codebooks import joined_books
+from firstk.bits.codebooks import joined_books
 from firstk.retrieval.code_scan import TILE, PackedRows, Tables, best, nearest
 from firstk.retrieval.packing import HALF, packing_of
 

@@ -2,7 +2,7 @@
 
 Truncation and rounding are two ways to reduce the size of a code, so they are evaluated together. Rounding acts on
 each coordinate separately, so a stored code can still be truncated at any k (int4 and binary codes: at whole bytes).
-Of embedded codes (`firstk.data.bits`) every prefix of the bytes is a code: bytes, not k, say how long they are.
+Of embedded codes (`firstk.bits`) every prefix of the bytes is a code: bytes, not k, say how long they are.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from firstk._base.checks import bad_parameter, check_choice, check_matrix, is_int, is_real
-from firstk.data.bits.embedded import CODEBOOKS, FIELDS, Embedded, read_embedded
+from firstk.bits.embedded import CODEBOOKS, FIELDS, Embedded, read_embedded
 from firstk.exceptions import InvalidInputError
 
 # The int8 range is symmetric: -128 is not used.

@@ -7,7 +7,7 @@ to the code whose score it raises most per unit, weighted by how much it is used
 .. math:: j^* = \arg\max_j \; w_j \, \frac{\bar s_j(k') - \bar s_j(k)}{k' - k},
 
 :math:`\bar s_j` being the concave envelope of :math:`s_j` (its least concave majorant) and k' its next vertex. This is
-the rule by which coordinates get their bits (`firstk.data.bits.allocation`; Shoham and Gersho 1988). Where curves are
+the rule by which coordinates get their bits (`firstk.bits.allocation`; Shoham and Gersho 1988). Where curves are
 concave and their sizes lie one apart, no other allocation of the total is better. Otherwise what is lost is at most the
 gain of one step between two vertices.
 """

@@ -20,8 +20,8 @@ from firstk._base.checks import bad_parameter, check_choice, check_finite, check
 from firstk._base.linalg import signed
 from firstk._base.progress import tracked
 from firstk._base.rows import Rows, as_dense, is_sparse, projected, unit_rows
-from firstk.data.bits.cells import Cells
-from firstk.data.bits.embedded import Embedded
+from firstk.bits.cells import Cells
+from firstk.bits.embedded import Embedded
 from firstk.data.stamp import CodeStamp
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.naming import learned_from

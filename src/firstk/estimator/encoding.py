@@ -15,7 +15,7 @@ import numpy as np
 
 from firstk import __version__
 from firstk._base.checks import check_choice, check_prefix
-from firstk.data.bits.embedded import Embedded
+from firstk.bits.embedded import Embedded
 from firstk.data.files.contract import Batch, CodeRecord, must_be_restored
 from firstk.data.files.opening import open_vectors
 from firstk.data.precision import PRECISIONS, Precision, resolve_precision

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from firstk.data.bits.embedded import Embedded
+from firstk.bits.embedded import Embedded
 from firstk.data.files import open_vectors
 from firstk.data.files.contract import CodeRecord
 from firstk.data.files.opening import VectorTable

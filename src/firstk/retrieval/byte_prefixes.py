@@ -11,7 +11,7 @@ from copy import copy
 
 import numpy as np
 
-from firstk.data.bits.embedded import Embedded, read_embedded
+from firstk.bits.embedded import Embedded, read_embedded
 from firstk.exceptions import InvalidInputError
 from firstk.retrieval import code_scan
 from firstk.retrieval.code_scan import PackedRows, Tables

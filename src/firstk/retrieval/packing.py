@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from firstk.data.bits.embedded import Embedded
+from firstk.bits.embedded import Embedded
 
 # Bits of a byte and of its half, and the most bits that a coordinate can have.
 BYTE, HALF = 8, 4

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from firstk.data.bits.embedded import Embedded
+from firstk.bits.embedded import Embedded
 from firstk.retrieval.byte_prefixes import BytePrefixes
 
 # Rows of a tile: with 32 coordinates of float32 a tile takes 128 KiB, which a second-level cache keeps.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk.data.bits.embedded import Embedded
+from firstk.bits.embedded import Embedded
 from firstk.data.files.contract import CodeRecord, unreadable
 from firstk.data.files.opening import VectorTable, open_vectors
 

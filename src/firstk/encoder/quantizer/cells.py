@@ -22,8 +22,8 @@ import numpy as np
 from firstk._base.array_types import MatrixLike, SparseMatrix
 from firstk._base.progress import tracked
 from firstk._base.rows import as_dense, unit_rows
-from firstk.data.bits.codebooks import Codebooks
-from firstk.data.bits.embedded import Embedded
+from firstk.bits.codebooks import Codebooks
+from firstk.bits.embedded import Embedded
 
 if TYPE_CHECKING:
     from firstk.encoder.fitted import FittedEncoder

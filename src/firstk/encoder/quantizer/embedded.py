@@ -33,9 +33,9 @@ import numpy as np
 
 from firstk._base.array_types import MatrixLike
 from firstk._base.checks import bad_parameter, check_choice, check_matrix
-from firstk.data.bits.codebooks import Codebooks
-from firstk.data.bits.embedded import Embedded
-from firstk.data.bits.trees import Trees
+from firstk.bits.codebooks import Codebooks
+from firstk.bits.embedded import Embedded
+from firstk.bits.trees import Trees
 from firstk.data.stamp import CodeStamp
 from firstk.encoder.quantizer.cells import encoded
 from firstk.exceptions import InvalidInputError

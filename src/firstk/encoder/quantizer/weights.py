@@ -15,8 +15,8 @@ import numpy as np
 
 from firstk._base.array_types import MatrixLike
 from firstk._base.checks import bad_parameter, is_real
-from firstk.data.bits.cells import Cells
-from firstk.data.bits.embedded import Embedded
+from firstk.bits.cells import Cells
+from firstk.bits.embedded import Embedded
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:

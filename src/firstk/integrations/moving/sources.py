@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk.data.bits.embedded import Embedded
+from firstk.bits.embedded import Embedded
 from firstk.data.files import VectorTable, open_vectors
 from firstk.data.files.choosing import missing_column
 from firstk.data.files.contract import CodeRecord

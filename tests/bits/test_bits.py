@@ -8,10 +8,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from firstk.data.bits.allocation import bit_order, bits_of, depths_of, lower_hull
-from firstk.data.bits.bit_string import packed, unpacked
-from firstk.data.bits.embedded import Embedded, read_embedded
-from firstk.data.bits.trees import FEWEST_ROWS, Trees, wrong_trees
+from firstk.bits.allocation import bit_order, bits_of, depths_of, lower_hull
+from firstk.bits.bit_string import packed, unpacked
+from firstk.bits.embedded import Embedded, read_embedded
+from firstk.bits.trees import FEWEST_ROWS, Trees, wrong_trees
 from firstk.data.precision import Precision
 from firstk.exceptions import InvalidInputError
 
@@ -141,7 +141,7 @@ def test_an_offset_costs_no_digits():
 def test_trees_do_not_depend_on_blocks_or_the_order_of_rows(monkeypatch):
     Z = draw(100, 7)
     whole = Trees.fit(Z, depth=5)
-    monkeypatch.setattr("firstk.data.bits.trees._BLOCK_NUMBERS", 100)
+    monkeypatch.setattr("firstk.bits.trees._BLOCK_NUMBERS", 100)
     for other in (Trees.fit(Z, depth=5), Trees.fit(Z[::-1], depth=5)):
         assert all(np.array_equal(part, other.arrays()[name]) for name, part in whole.arrays().items())
 
@@ -248,7 +248,7 @@ def test_bits_lie_in_their_order(monkeypatch):
         strings = [iter(format(cell, f"0{b}b")) if b else iter("") for cell, b in zip(row, bits, strict=True)]
         assert "".join(next(strings[i]) for i in order) == "".join(format(byte, "08b") for byte in code)
     np.testing.assert_array_equal(unpacked(codes, order, 5), cells)
-    monkeypatch.setattr("firstk.data.bits.bit_string._BLOCK_BITS", 3 * len(order))  # rows in threes
+    monkeypatch.setattr("firstk.bits.bit_string._BLOCK_BITS", 3 * len(order))  # rows in threes
     np.testing.assert_array_equal(unpacked(codes, order, 5), cells)
 
 
@@ -282,7 +282,7 @@ def test_blocks_do_not_matter(monkeypatch):
     embedded = Embedded(3).fit(Z)
     stored = embedded.quantise(Z)
     restored = embedded.restore(stored)
-    monkeypatch.setattr("firstk.data.bits.embedded._BLOCK_NUMBERS", 50)
+    monkeypatch.setattr("firstk.bits.embedded._BLOCK_NUMBERS", 50)
     np.testing.assert_array_equal(embedded.quantise(Z), stored)
     np.testing.assert_array_equal(embedded.restore(stored), restored)
 

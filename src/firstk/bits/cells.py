@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from firstk._base.checks import check_matrix, check_weights
-from firstk.data.bits.codebooks import Codebooks, wrong_codebooks
-from firstk.data.bits.trees import Trees, wrong_trees
+from firstk.bits.codebooks import Codebooks, wrong_codebooks
+from firstk.bits.trees import Trees, wrong_trees
 
 # Names of stored arrays: of trees as they were before there were codebooks.
 _TREES, _BOOKS = "trees.", "codebooks."

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from firstk._base.checks import bad_parameter, check_matrix, is_int
-from firstk.data.bits.allocation import bit_order, bits_of
-from firstk.data.bits.bit_string import packed, unpacked
-from firstk.data.bits.cells import Cells
-from firstk.data.bits.codebooks import Codebooks, joined_books, wrong_codebooks
-from firstk.data.bits.k_means import ENTRIES
-from firstk.data.bits.trees import DEPTH, Trees, wrong_trees
+from firstk.bits.allocation import bit_order, bits_of
+from firstk.bits.bit_string import packed, unpacked
+from firstk.bits.cells import Cells
+from firstk.bits.codebooks import Codebooks, joined_books, wrong_codebooks
+from firstk.bits.k_means import ENTRIES
+from firstk.bits.trees import DEPTH, Trees, wrong_trees
 from firstk.exceptions import InvalidInputError
 
 # What a record holds besides the name; codebooks beside these, where there are any.

@@ -28,7 +28,7 @@ from functools import cached_property
 
 import numpy as np
 
-from firstk.data.bits.k_means import ENTRIES, as_integers, k_means, runner_up
+from firstk.bits.k_means import ENTRIES, as_integers, k_means, runner_up
 
 # Codebooks of all leading coordinates, how many these are, and the fewest rows to fit on, sixteen for each centroid.
 # Then codebooks of windows, their width, and the coordinates in which these lie. Chosen on rows held out of the fit, as

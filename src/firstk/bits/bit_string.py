@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from firstk.data.bits.allocation import bits_of, depths_of
+from firstk.bits.allocation import bits_of, depths_of
 
 # Bits that are unpacked at a time, a byte each: three arrays of them are held.
 _BLOCK_BITS = 1 << 22

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from firstk.data.bits.k_means import ENTRIES, as_integers, k_means, means, nearest, runner_up
+from firstk.bits.k_means import ENTRIES, as_integers, k_means, means, nearest, runner_up
 
 RNG = np.random.default_rng(0)
 

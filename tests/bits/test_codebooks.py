@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from firstk.data.bits import codebooks
-from firstk.data.bits.cells import Cells
-from firstk.data.bits.codebooks import ENTRIES, FEWEST_ROWS, Codebooks, wrong_codebooks
-from firstk.data.bits.embedded import Embedded, read_embedded
+from firstk.bits import codebooks
+from firstk.bits.cells import Cells
+from firstk.bits.codebooks import ENTRIES, FEWEST_ROWS, Codebooks, wrong_codebooks
+from firstk.bits.embedded import Embedded, read_embedded
 
 RNG = np.random.default_rng(0)
 GROUPS = RNG.normal(size=(7, 9))

@@ -3,4 +3,5 @@
 Codebooks of the first coordinates (`codebooks`, by `k_means`), a binary tree of thresholds for each coordinate of what
 they leave over (`trees`), both together (`cells`), the order in which coordinates get their bits (`allocation`), and
 bits as bytes (`bit_string`). `embedded` puts them together, as a precision of stored codes.
+Other precisions are in `data`, the quantizer of vectors in `encoder`, searches of bytes in `retrieval`.
 """
