@@ -212,3 +212,11 @@ def test_without_held_out_searches_nothing_is_said_on_re_embedding():
 def test_terms_are_checked(terms):
     with pytest.raises(InvalidInputError, match=next(iter(terms))):
         Terms(**terms)
+
+
+def test_the_first_line_says_where_both_models_have_embedded_every_row():
+    report = replace(record(0.03), pairs=1000)
+    first = verdict_of(report).lines[0]
+    assert first.startswith("Both models have embedded all 1,000 rows: if they are your whole store, search the new")
+    assert "a sample: Translate the store" in first
+    assert verdict_of(report, Terms(rows=5000)).lines[0].startswith("Translate the store")

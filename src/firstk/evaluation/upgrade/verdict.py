@@ -106,8 +106,15 @@ def verdict_of(report: UpgradeReport, terms: Terms | None = None) -> Verdict:
     paid = _affordable(report, terms, free)
     if paid is not None:
         free = _paid_verdict(report, terms, paid, free)
+    first, *rest = free.lines
+    if report.pairs == report.rows and (terms.rows or 0) <= report.rows:
+        first = (
+            f"Both models have embedded all {report.rows:,} rows: if they are your whole store, search the new vectors. "
+            f"For a larger store of which they are a sample: {first}"
+        )
     lines = (
-        *free.lines,
+        first,
+        *rest,
         *_about_other_translations(report),
         *_about_re_embedding(report, terms, free),
         *_about_mixes(report),
