@@ -109,8 +109,8 @@ def verdict_of(report: UpgradeReport, terms: Terms | None = None) -> Verdict:
     first, *rest = free.lines
     if report.pairs == report.rows and (terms.rows or 0) <= report.rows:
         first = (
-            f"Both models have embedded all {report.rows:,} rows: if they are your whole store, search the new vectors. "
-            f"For a larger store of which they are a sample: {first}"
+            f"Both models have embedded all {report.rows:,} rows: if they are your whole store, search the new "
+            f"vectors. For a larger store of which they are a sample: {first}"
         )
     lines = (
         first,
