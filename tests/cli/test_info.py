@@ -163,3 +163,16 @@ def test_without_a_model_it_says_what_to_name():
     done = firstk("info")
     assert done.returncode == 1
     assert "firstk info MODEL" in done.stderr
+
+
+def test_an_address_that_cannot_be_reached_is_a_message(monkeypatch):
+    from firstk._base.remote import RemotePath
+    from firstk.cli.info import info
+    from firstk.exceptions import InvalidInputError
+
+    def fails(path):
+        raise OSError(5, "Asking for it failed: refused")
+
+    monkeypatch.setattr(RemotePath, "is_file", fails)
+    with pytest.raises(InvalidInputError, match=r"Cannot read 's3://bucket/model'.*refused"):
+        info("s3://bucket/model")

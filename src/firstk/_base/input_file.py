@@ -139,17 +139,17 @@ def _alike(path: str | os.PathLike[str]) -> str:
 
 def is_there(path: str | os.PathLike[str]) -> bool:
     """Tell whether a path is that of a file or folder, here or in object storage."""
-    with _explained(path):
+    with explained_reading(path):
         return bool(place_of(path).exists())
 
 
 def _matches_some(place: RemotePath) -> bool:
-    with _explained(place):
+    with explained_reading(place):
         return bool(place.matches())
 
 
 @contextmanager
-def _explained(path: object) -> Iterator[None]:
+def explained_reading(path: object) -> Iterator[None]:
     """Turn failures of a look at a place into InvalidInputError."""
     try:
         yield

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from firstk._base.input_file import explained_reading
 from firstk._base.remote import place_of
 from firstk.cli._options import JsonOption
 from firstk.exceptions import InvalidInputError
@@ -49,7 +50,10 @@ def info(
         raise InvalidInputError(
             "Name a model or a file of codes: firstk info MODEL. Of this machine: firstk info --debug."
         )
-    if place_of(model_or_codes).is_file():
+    place = place_of(model_or_codes)
+    with explained_reading(place):
+        is_file = place.is_file()
+    if is_file:
         from firstk.data.files import open_codes
 
         file = open_codes(model_or_codes)

@@ -5,6 +5,7 @@ Once to a store and once to a file here; ``python -m benchmarks.moves`` and the 
 
 from __future__ import annotations
 
+import sys
 from contextlib import closing
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from benchmarks.moves import K, killed_moves, prepare, wrong_rows
 
 from firstk import PrefixEncoder
+from firstk.exceptions import InvalidInputError
 from firstk.integrations.moving import Recode, move
 from firstk.integrations.stores import connect, push
 
@@ -60,3 +62,26 @@ def test_what_is_wrong_is_noticed(address, tmp_path):
         push(encoder, X, engine, K, ids=[7], payloads=[payload(7)], verbose=False)
         engine.delete([11])
     assert wrong_rows(place, tmp_path) == ["row 7 differs", "row 11 is missing"]
+
+
+def test_a_move_between_files_that_was_killed_while_comparing_is_resumed(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    prepare(tmp_path, 200)
+    source, target = tmp_path / "rows.parquet", tmp_path / "out.parquet"
+    recode = Recode(PrefixEncoder.load(tmp_path / "model"), K, precision="int8")
+    with monkeypatch.context() as killing:
+        killing.setattr(sys.modules[move.__module__], "_compare_files", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            move(source, target, recode)
+    held = target.read_bytes()
+    moved = move(source, target, recode, resume=True)
+    assert (moved.written, moved.there_before, moved.verified) == (0, 200, True)
+    assert target.read_bytes() == held
+    for other in (Recode(PrefixEncoder.load(tmp_path / "model"), K - 1), Recode(k=K)):
+        with pytest.raises(InvalidInputError, match="does not hold"):
+            move(source, target, other, resume=True)
+    assert target.read_bytes() == held
+
+
+def _killed(*_):
+    raise KeyboardInterrupt

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import sys
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -212,3 +213,24 @@ def test_a_damaged_index_is_built_again(kind, coder, vectors, tmp_path):
         assert store.search(Q, 5).ids == wanted
         store.engine.finish()
     assert path.with_name(path.name + ".sha256").read_text() == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_rows_out_of_order_in_a_damaged_file_end_with_a_message(coder, vectors, tmp_path):
+    """Pages follow the last key: keys that do not ascend would begin them again, without end."""
+    pytest.importorskip("faiss")
+    engine = Faiss(tmp_path / "store")
+    push(coder, vectors[0], engine, 4, verbose=False)
+    engine.close()
+    path = tmp_path / "store" / "rows.sqlite"
+    held = bytearray(path.read_bytes())
+    size = int.from_bytes(held[16:18], "big")
+    for page in range(size, len(held), size):
+        cells = int.from_bytes(held[page + 3 : page + 5], "big")
+        if held[page] == 0x0D and cells > 10:  # a leaf: its cells in the other order
+            places = [bytes(held[page + 8 + 2 * i : page + 10 + 2 * i]) for i in range(cells)]
+            held[page + 8 : page + 8 + 2 * cells] = b"".join(reversed(places))
+    path.write_bytes(held)
+    engine = Faiss(tmp_path / "store")
+    with pytest.raises(InvalidInputError, match="out of order"):
+        list(islice(engine.read(50), 100))
+    engine.close()

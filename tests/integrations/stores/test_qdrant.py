@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+import uuid
+
 import numpy as np
 import pytest
 
@@ -108,3 +111,15 @@ def test_a_move_to_float16_is_verified(metric, server, coder, vectors, tmp_path)
         store.push(vectors[0][5:6], [7], verbose=False)
     with pytest.raises(InvalidInputError, match="the codes are not the same"):
         move(rows, address, recode, resume=True)
+
+
+def test_a_text_that_is_the_uuid_of_another_is_a_row_of_its_own(client, coder, vectors):
+    ids = ["a", str(uuid.uuid5(uuid.NAMESPACE_OID, "a")), str(uuid.UUID(int=7))]
+    store = push(coder, vectors[0][:3], Qdrant(client), 4, ids=ids, verbose=False)
+    assert store.engine.count() == 3
+    assert store.engine.present(ids) == set(ids)
+
+
+def test_errors_of_the_files_of_local_mode_are_messages(client):
+    with pytest.raises(InvalidInputError, match="disk is full"), Qdrant(client).answering():
+        raise sqlite3.OperationalError("database or disk is full")

@@ -316,42 +316,49 @@ def _move_files(
 ) -> Moved:
     """Move between files, whose columns keep their types: `transform_files` does the work."""
     encoding = for_file(source.facts, recode)
-    check_new(target, force=force)
+    # A file appears when it is complete: what was killed after that has still to be compared.
+    complete = resume and place_of(target).is_file()
+    check_new(target, force=force or complete)
     _check_room(source, target, columns)
     encoder = None if recode.encoder is None else getattr(recode.encoder, "encoder_", recode.encoder)
-    outcome = transform_files(
-        encoder,
-        given,  # the path of a table is for messages: it lacks the signature of a URL
-        target,
-        k=recode.k,
-        precision=recode.precision,
-        bytes_per_vector=recode.bytes_per_vector,
-        metric=None if recode.metric == "auto" else recode.metric,
-        vectors=source.table.vectors if len(source.table.members) == 1 else None,
-        columns=columns,
-        nan=source.table.nan,
-        resume=resume,
-        progress=progress,
+    outcome = (
+        None
+        if complete
+        else transform_files(
+            encoder,
+            given,  # the path of a table is for messages: it lacks the signature of a URL
+            target,
+            k=recode.k,
+            precision=recode.precision,
+            bytes_per_vector=recode.bytes_per_vector,
+            metric=None if recode.metric == "auto" else recode.metric,
+            vectors=source.table.vectors if len(source.table.members) == 1 else None,
+            columns=columns,
+            nan=source.table.nan,
+            resume=resume,
+            progress=progress,
+        )
     )
     there = open_vectors(target)
-    if verify:
+    written, dropped = (0, source.facts.rows - there.rows) if outcome is None else (outcome.rows, outcome.dropped)
+    if verify or complete:  # a file of that name may be another's
         _compare_files(source.table, there, encoding, target)
     return Moved(
         source=source.facts.place,
         target=f"'{shown_place(target)}'",
         rows=there.rows,
-        written=outcome.rows,
-        there_before=there.rows - outcome.rows,
-        dropped=outcome.dropped,
-        width=outcome.width,
-        k=outcome.k,
-        bytes_per_vector=outcome.bytes_per_vector,
+        written=written,
+        there_before=there.rows - written,
+        dropped=dropped,
+        width=source.facts.width,
+        k=encoding.k,
+        bytes_per_vector=encoding.precision.bytes_per_vector(encoding.k),
         source_bytes_per_vector=source.facts.bytes_per_vector,
         decoded_from=_decoded_from(source.facts, target, recode),
         checksum="",
         verified=verify,
         compared=("rows", "codes") if verify else (),
-        left_out=outcome.left_out,
+        left_out=() if outcome is None else outcome.left_out,
         seconds=time.perf_counter() - start,
     )
 
@@ -370,15 +377,22 @@ def _compare_files(source: VectorTable, there: VectorTable, encoding: Encoding, 
     """Raise InvalidInputError where a file does not hold the codes of another."""
     if encoding.to_fit:  # scales and thresholds are in the file
         record = CodeRecord.read(target, there.metadata)
-        assert record is not None
+        if record is None:
+            raise _differs(target, "it has no record of how its codes were rounded")
         encoding = replace(encoding, precision=record.precision)
+    if there.width != encoding.k:
+        raise _differs(target, f"its codes have {there.width} numbers in place of {encoding.k}")
     sent, found = Checksum(there.width), Checksum(there.width)
     _number(sent, (_restored(encoding, batch) for batch in source.batches()))
     _number(found, (batch.vectors for batch in there.batches()))
     if (why := sent.difference(found)) is not None:
-        raise InvalidInputError(
-            f"'{shown_place(target)}' does not hold what was moved to it: {why}. Move again with --force."
-        )
+        raise _differs(target, why)
+
+
+def _differs(target: Any, why: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"'{shown_place(target)}' does not hold what was moved to it: {why}. Move again with --force."
+    )
 
 
 def _restored(encoding: Encoding, batch: Any) -> np.ndarray:

@@ -16,7 +16,7 @@ import numpy as np
 
 from firstk.exceptions import InvalidInputError
 from firstk.integrations.stores._sql import COMPARED, quoted
-from firstk.integrations.stores.contract import Id, Layout, Request, Rows, StoredRows, foreign
+from firstk.integrations.stores.contract import Id, Layout, Request, Rows, StoredRows, check_ascending, foreign
 from firstk.integrations.stores.filters import Condition
 
 _JSON_KINDS = {"bool": ("true", "false"), "number": ("integer", "real"), "text": ("text",)}
@@ -157,6 +157,7 @@ class RowsTable:
             if not found:
                 return
             keys, ids, codes, payloads = zip(*found, strict=True)
+            check_ascending(keys, after)
             yield list(keys), StoredRows(list(ids), _stacked(codes), [json.loads(one) for one in payloads])
             after = keys[-1]
 

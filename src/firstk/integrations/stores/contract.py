@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -243,6 +244,15 @@ def explained(
     except errors as error:
         said = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise InvalidInputError(f"{place} failed: {blotted(said, str(address), secrets)[:300]}") from None
+
+
+def check_ascending(keys: Sequence[Any], after: Any = None) -> None:
+    """Raise InvalidInputError for keys of a page that do not ascend, as in a damaged file: pages would never end."""
+    every = [*([] if after is None else [after]), *keys]
+    if any(not a < b for a, b in pairwise(every)):
+        raise InvalidInputError(
+            f"The rows of a store are out of order near {after!r}: its file is damaged. Push the rows to a new place."
+        )
 
 
 class ForeignStoreError(InvalidInputError):

@@ -28,6 +28,7 @@ from firstk.integrations.stores.contract import (
     Request,
     Rows,
     StoredRows,
+    check_ascending,
     explained,
     foreign,
 )
@@ -195,6 +196,7 @@ class DuckDB:
             if not found:
                 return
             ids, codes, payloads = zip(*found, strict=True)
+            check_ascending(ids, *last)
             yield StoredRows(list(ids), np.array(codes, dtype=np.float32), [json.loads(one) for one in payloads])
             last = [ids[-1]]
 

@@ -27,6 +27,7 @@ from firstk.integrations.stores.contract import (
     Request,
     Rows,
     StoredRows,
+    check_ascending,
     explained,
     foreign,
 )
@@ -329,6 +330,7 @@ class Pgvector:
             if not found:
                 return
             ids, codes, payloads = zip(*found, strict=True)
+            check_ascending(ids, *last)
             yield StoredRows(list(ids), np.stack([floats(code) for code in codes]), list(payloads))
             last = (ids[-1],)
 

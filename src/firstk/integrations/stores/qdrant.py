@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sqlite3
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -111,11 +112,11 @@ class Qdrant:
         return f"The collection '{self.collection}' of Qdrant"
 
     def answering(self) -> contextlib.AbstractContextManager[None]:
-        """Turn errors of Qdrant, and of the connection to it, into InvalidInputError."""
+        """Turn errors of Qdrant, of the connection to it and of the files of local mode into InvalidInputError."""
         from qdrant_client.http.exceptions import ApiException
 
         secret = os.environ.get("QDRANT_API_KEY", "")
-        return explained(self.place, (ApiException, ValueError, OSError), self.address, [secret])
+        return explained(self.place, (ApiException, ValueError, OSError, sqlite3.Error), self.address, [secret])
 
     def check(self, layout: Layout) -> None:
         """Take any layout."""
@@ -239,7 +240,9 @@ def _point(key: Id) -> Id:
     if isinstance(key, int):
         return key
     with contextlib.suppress(ValueError):
-        if str(uuid.UUID(key)) == key:
+        found = uuid.UUID(key)
+        # One of version 5 may be that of another text, and gets one of its own, too.
+        if str(found) == key and found.version != 5:
             return key
     return str(uuid.uuid5(_NAMESPACE, key))
 
