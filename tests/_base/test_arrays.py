@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from safetensors import safe_open
 from safetensors.numpy import load, save
 
 from firstk import FunnelIndex, PrefixEncoder
@@ -347,16 +346,6 @@ def test_an_encoder_of_another_width_does_not_belong_to_an_index(tmp_path):
     _file.write_index(path, facts, arrays | _file.pack_encoder(PrefixEncoder(2).fit(X).encoder_))
     with pytest.raises(CorruptModelError, match="index' is a damaged firstk index"):
         FunnelIndex.load(path)
-
-
-def test_an_index_of_version_1_still_loads_in_any_order_of_metadata(tmp_path):
-    index = FunnelIndex.fit(X, encoder=PrefixEncoder(3).fit(X))
-    path = index.save(tmp_path / "index")
-    with safe_open(path, framework="numpy") as content:
-        header, arrays = content.metadata(), {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118
-    header |= {"format_version": "1", "sha256": _file._digest(header["facts"], arrays)}
-    path.write_bytes(save(arrays, metadata=dict(reversed(header.items()))))
-    assert np.array_equal(FunnelIndex.load(path).search(X[:5]).ids, index.search(X[:5]).ids)
 
 
 # -- the same content has the same bytes -------------------------------------------------------------------------------

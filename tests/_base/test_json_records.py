@@ -44,8 +44,8 @@ class Outer:
     several: tuple[Inner, ...] = ()
     facts: Mapping[str, str | int | float] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
-    rows: Count | None = field(default=None, metadata={"formerly": "lines"})
-    flag: bool = field(default=False, metadata={"added": True})
+    rows: Count | None = field(default=None, metadata={"stored_as": "lines"})
+    flag: bool = False
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -75,11 +75,18 @@ def test_fields_are_converted_when_a_record_is_made():
         OUTER.details["seeds"] = 3
 
 
-def test_earlier_files_are_read():
+def test_a_field_may_have_another_name_in_files():
     plain = to_plain(OUTER)
-    plain["lines"] = plain.pop("rows")
-    del plain["flag"]
+    assert plain["lines"] == 7
+    assert "rows" not in plain
     assert from_plain(Outer, plain) == OUTER
+
+
+def test_all_fields_must_be_there():
+    plain = to_plain(OUTER)
+    del plain["flag"]
+    with pytest.raises(InvalidInputError, match="Missing: flag; unknown: none"):
+        from_plain(Outer, plain)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +134,7 @@ def test_settings_name_the_objects_in_them():
 
 def test_json_text_says_its_format():
     text = json.dumps({"format": "x/1", "note": "", "name": "a", "share": 0})
-    assert from_json(Inner, text, "x/1", "x/2", ignore=("note",)) == Inner("a", 0.0)
+    assert from_json(Inner, text, "x/1", ignore=("note",)) == Inner("a", 0.0)
     with pytest.raises(InvalidInputError, match=r"of format 'x/2'.*: make it again"):
         from_json(Inner, text, "x/2", again="make it again")
     with pytest.raises(InvalidInputError, match="unknown: note"):

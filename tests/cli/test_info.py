@@ -55,7 +55,7 @@ def test_sentences_and_table(model):
 def test_json(model):
     done = info(model, "--json")
     found = json.loads(done.stdout)
-    assert (found["d"], found["p"], found["rows"], found["normalised"]) == (4, 6, 120, True)
+    assert (found["d"], found["p"], found["rows"], found["normalized"]) == (4, 6, 120, True)
     assert found["curve"]["score"] == list(CURVE.score)
     assert found["smallest_k"] == {"0.9": 2, "0.95": 3, "0.99": 4}
     assert found["bytes_per_vector"] == {
@@ -105,15 +105,6 @@ def test_a_damaged_model_is_refused(model):
     done = info(model)
     assert done.exit_code == 1
     assert isinstance(done.exception, CorruptModelError)  # `main` makes it one sentence on standard error
-
-
-def test_a_model_of_version_1_says_what_is_not_checked():
-    from pathlib import Path
-
-    done = info(Path(__file__).parents[1] / "fixtures" / "version-1" / "fisher")
-    assert done.exit_code == 0
-    assert "Format version 1 has none for config.json: save the model again" in done.stdout
-    assert "objective             fisher" in done.stdout
 
 
 def test_texts_of_a_model_do_not_steer_the_terminal(enc, tmp_path):

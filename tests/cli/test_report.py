@@ -153,23 +153,6 @@ def test_another_share_and_number_of_rows(home, evaluated, tmp_path):
     assert any(" 10,000,000 vectors take " in text for text in words)
 
 
-def test_a_document_of_an_earlier_version_gives_a_page(home, evaluated, tmp_path):
-    values = json.loads(evaluated[0].read_text())
-    for name in ("store", "stored", "rows", "recommendation"):
-        del values[name]
-    table = values["precisions"]
-    table["offers"] = [
-        {name: value for name, value in point.items() if name not in ("code", "queries")}
-        for point in table["offers"]
-        if not point["code"] and point["queries"] == "float32"
-    ]
-    for name in ("unit", "chance", "supported", "resampled"):
-        del table[name]
-    (tmp_path / "old.json").write_text(json.dumps(values))
-    run("report", home / "model", "--curve", tmp_path / "old.json", "-o", tmp_path / "old.html")
-    assert "of the raw vectors' ndcg@10" in words_of(tmp_path / "old.html")[1]
-
-
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

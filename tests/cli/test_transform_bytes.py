@@ -228,7 +228,7 @@ def test_what_is_refused(place, tmp_path, encoder):
         (["model", "short.parquet", "--bytes-per-vector", 8], ["holds codes already", "firstk transform raw"]),
         (["raw", "short.parquet", "--bytes-per-vector", 13], ["[1, 12]"]),
         (["raw", "short.parquet", "--bytes-per-vector", 8, "--metric", "l2"], ["for metric 'cosine'"]),
-        (["older", "queries.npy", "--bytes-per-vector", 8], ["earlier firstk", "with_cells(X).save(path)"]),
+        (["older", "queries.npy", "--bytes-per-vector", 8], ["saved without them", "with_cells(X).save(path)"]),
         (["model", tmp_path / "nan.npy", "--bytes-per-vector", 8], ["NaN"]),
     ]:
         said = refused("transform", *arguments, "-o", tmp_path / "out.npz", cwd=place)

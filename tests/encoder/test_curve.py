@@ -186,7 +186,7 @@ def test_wrong_fields_are_refused(changes, sentence):
     [
         (lambda text: text[:-1], "this is none"),
         (lambda text: "[1, 2]", "of format"),
-        (lambda text: text.replace("PrefixCurve/3", "PrefixCurve/4"), "of format"),
+        (lambda text: text.replace("PrefixCurve/1", "PrefixCurve/4"), "of format"),
         (lambda text: text.replace('"metric"', '"metrik"'), "Missing: metric; unknown: metrik"),
         (lambda text: text.replace("0.92", "NaN"), "NaN is no number of JSON"),
         (lambda text: text.replace("0.92", "1e999"), "Out of range float"),
@@ -228,26 +228,8 @@ def test_wrong_intervals_are_refused(changes):
         curve(**changes)
 
 
-def test_curves_of_version_1_are_read_as_curves_without_intervals():
-    text = (
-        '{"format": "firstk.PrefixCurve/1", "k": [1, 2, 4, 8], "score": [0.4, 0.7, 0.89, 0.9], "metric": "accuracy", '
-        '"input_score": 0.92, "label": "digits", "higher_is_better": true, "n_evaluated": 100, "details": '
-        '{"similarity": "cosine", "seeds": [1, 2], "nested": {"a": null, "b": true}}}'
-    )
-    assert PrefixCurve.from_json(text) == curve()
-    assert PrefixCurve.from_json(PrefixCurve.from_json(text).to_json()) == curve()
-
-
 def test_json_says_what_it_is():
-    assert json.loads(curve().to_json())["format"] == "firstk.PrefixCurve/3"
-
-
-def test_curves_of_version_2_are_read_as_curves_without_supported_lengths():
-    values = json.loads(curve(low=[0] * 4, high=[1] * 4, confidence=0.9).to_json())
-    del values["supported"]
-    again = PrefixCurve.from_json(json.dumps(values | {"format": "firstk.PrefixCurve/2"}))
-    assert again.supported is None
-    assert again == curve(low=[0] * 4, high=[1] * 4, confidence=0.9)
+    assert json.loads(curve().to_json())["format"] == "firstk.PrefixCurve/1"
 
 
 def test_only_supported_lengths_are_recommended():

@@ -462,7 +462,7 @@ def test_models_without_trees_load_and_say_what_is_missing(tmp_path):
     config, arrays = read_model(tmp_path / "model")
     write_model(tmp_path / "model", config, {name: part for name, part in arrays.items() if "trees" not in name})
     loaded = PrefixEncoder.load(tmp_path / "model")
-    with pytest.raises(InvalidInputError, match=r"saved by an earlier firstk.*quantizer\(bytes, rows=X\)"):
+    with pytest.raises(InvalidInputError, match=r"saved without them.*quantizer\(bytes, rows=X\)"):
         loaded.quantizer(2)
     np.testing.assert_array_equal(loaded.quantizer(2, rows=X).encode(X), made.quantizer(2).encode(X))
 

@@ -601,7 +601,7 @@ CORRUPT = {
         "does not say format 'firstk-encoder'",
     ),
     "config that is a list": (lambda m: (m / "config.json").write_text("[1, 2]"), "does not say format"),
-    "version of the future": (setting(format_version=99), "has format version 99; this firstk reads versions 1, 2"),
+    "version of the future": (setting(format_version=99), "has format version 99; this firstk reads version 1"),
     "no version": (without("format_version"), "has format version None"),
     "no width": (without("d"), "damaged firstk model"),
     "another width": (setting(d=7), "array 'components' is|damaged|do not fit"),

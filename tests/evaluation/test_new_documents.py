@@ -150,19 +150,6 @@ def test_python_is_advised_by_the_same_queries_as_the_commands():
     assert population_of(with_seen(data, encoder.learned)).on_new
 
 
-def test_recommendations_of_earlier_versions_say_what_they_were_made_on(table):
-    advice = replace(table.everything.recommend(), n_known=None, n_new=None)
-    earlier = advice.to_dict()
-    for name in ("n_known", "n_new", "everything", "known"):
-        del earlier[name]
-    earlier |= {"unseen": None, "n_unseen": 35, "for_new": None}
-    found = Recommendation.from_dict(earlier)
-    assert found == replace(advice, n_known=45, n_new=35)
-    assert "45 of the queries ask for documents that the fit has learned from, and 35 for new ones only: new" in str(
-        found
-    )
-
-
 def test_queries_without_weight_are_in_neither_part():
     parts = parts_by_seen(replace(DATA, query_weight=np.where(np.arange(80) % 2, 1.0, 0.0)))
     assert [len(parts[name].relevance) for name in ("seen", "unseen")] == [22, 18]

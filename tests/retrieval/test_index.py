@@ -200,7 +200,7 @@ DAMAGE = {
     "an empty file": (lambda path: path.write_bytes(b""), "not a safetensors file"),
     "text": (lambda path: path.write_text("hello " * 100), "not a safetensors file"),
     "another library's file": (_foreign, "does not say format 'firstk-funnel'"),
-    "a newer format": (_newer, "has format version '9'; this firstk reads versions 1 and 2"),
+    "a newer format": (_newer, "has format version '9'; this firstk reads version 1"),
     "nothing": (lambda path: path.unlink(), "there is no such file"),
 }
 

@@ -2,10 +2,7 @@
 
 A record holds numbers, text, tuples, mappings and other records. The same mistake reads the same in each of them: an
 error names the record and the field. A hint says what a field may hold: ``Annotated[int, Allowed(...)]`` adds a
-condition to a type. In files of earlier versions, a field may have had another name (``field(metadata={"formerly":
-name})``) or been missing (``field(default=..., metadata={"added": True})``). A field that has another
-name in files than in Python says ``metadata={"stored_as": name}``. A record of which fields were dropped has a
-static method ``upgraded``, from the values of a file to those that it takes today.
+condition to a type. A field that has another name in files than in Python says ``metadata={"stored_as": name}``.
 """
 
 from __future__ import annotations
@@ -48,7 +45,6 @@ Lengths = Annotated[
         lambda ks: bool(ks) and ks[0] >= 1 and ks[-1] < LIMIT and all(a < b for a, b in pairwise(ks)),
     ),
 ]
-_OTHER_NAMES = ("formerly", "stored_as")
 _DESCRIPTIONS: dict[Any, str] = {
     int: "an int",
     float: "a finite number",
@@ -138,15 +134,15 @@ def strict_json(text: str | bytes) -> Any:
 
 
 def from_json(
-    kind: type[Record], text: str | bytes, *formats: str, again: str = "", ignore: Sequence[str] = ()
+    kind: type[Record], text: str | bytes, format: str, *, again: str = "", ignore: Sequence[str] = ()
 ) -> Record:
-    """Return the record in JSON text whose "format" is one of `formats`, of which the last is the newest.
+    """Return the record in JSON text whose "format" is `format`.
 
     Parameters
     ----------
     kind : type
     text : str or bytes
-    *formats : str
+    format : str
     again : str
         How an error message says that a new record is made; by default, with ``kind.to_json``.
     ignore : sequence of str
@@ -161,9 +157,9 @@ def from_json(
             f"{owner}.from_json takes JSON text as {owner}.to_json writes it; this is none ({error}). "
             "Read a file with path.read_text() first."
         ) from None
-    if not isinstance(values, dict) or values.pop("format", None) not in formats:
+    if not isinstance(values, dict) or values.pop("format", None) != format:
         raise InvalidInputError(
-            f"{owner}.from_json takes an object of format '{formats[-1]}'. This is another record, or of another "
+            f"{owner}.from_json takes an object of format '{format}'. This is another record, or of another "
             f"version of firstk: {again}."
         )
     return from_plain(kind, {name: value for name, value in values.items() if name not in ignore})
@@ -181,12 +177,9 @@ def from_plain(kind: type[Record], value: object) -> Record:
     names = [part.name for part in parts]
     if not isinstance(value, Mapping):
         raise InvalidInputError(f"A {kind.__name__} has the fields {', '.join(names)}. Got {value!r:.100}.")
-    value = getattr(kind, "upgraded", dict)(value)
-    formerly: dict[object, str] = {
-        part.metadata[kind_of]: part.name for part in parts for kind_of in _OTHER_NAMES if kind_of in part.metadata
-    }
-    found = {str(formerly.get(name) or name): item for name, item in value.items()}
-    missing = [part.name for part in parts if part.name not in found and "added" not in part.metadata]
+    in_file = {part.metadata.get("stored_as", part.name): part.name for part in parts}
+    found = {in_file.get(name, str(name)): item for name, item in value.items()}
+    missing = [name for name in names if name not in found]
     unknown = [name for name in found if name not in names]
     if missing or unknown:
         raise InvalidInputError(

@@ -17,7 +17,7 @@ from firstk._base.checks import check_matrix, check_weights
 from firstk.bits.codebooks import Codebooks, wrong_codebooks
 from firstk.bits.trees import Trees, wrong_trees
 
-# Names of stored arrays: of trees as they were before there were codebooks.
+# Names of stored arrays.
 _TREES, _BOOKS = "trees.", "codebooks."
 
 
@@ -29,8 +29,7 @@ class Cells:
     ----------
     trees : Trees
     codebooks : Codebooks
-        None (``levels == 0``) where there were too few rows, where none were wanted, and in models of earlier
-        versions.
+        None (``levels == 0``) where there were too few rows, and where none were wanted.
     """
 
     trees: Trees

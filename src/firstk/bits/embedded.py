@@ -125,7 +125,6 @@ class Embedded:
         arrays = {name: _as_text(np.concatenate(part)) for name, part in parts.items()}
         offset = None if self.offset is None else _as_text(self.offset)
         told = {"precision": self.name, "d": trees.d, "order": self.order.tolist(), "offset": offset} | arrays
-        # What readers of earlier versions would not understand is there only where it is needed.
         books = [[window.start, _as_text(book)] for window, book in self.codebooks.books]
         return told | ({CODEBOOKS: books} if self.levels else {})
 

@@ -74,9 +74,7 @@ class CodeStamp:
 
     @classmethod
     def read(cls, found: object) -> CodeStamp:
-        """Return the stamp that ``to_dict`` describes; a fingerprint alone is one too. Raise ValueError for others."""
-        if isinstance(found, str):
-            return cls(found)
+        """Return the stamp that ``to_dict`` describes; raise ValueError for anything else."""
         if not isinstance(found, Mapping) or not all(isinstance(value, str) for value in found.values()):
             raise ValueError(f"{found!r:.100} is no stamp")
         known = {name: value for name, value in found.items() if name in cls.__dataclass_fields__}

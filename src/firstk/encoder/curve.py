@@ -18,14 +18,11 @@ from firstk.exceptions import InvalidInputError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FORMAT = "firstk.PrefixCurve/3"
-# Version 1 had no intervals, version 2 no supported lengths. Their curves are read as curves without.
-OLDER_FORMATS = ("firstk.PrefixCurve/1", "firstk.PrefixCurve/2")
+FORMAT = "firstk.PrefixCurve/1"
 # Shares for which the smallest k is worth naming.
 SHARES = (0.9, 0.95, 0.99)
 # What a share may be of.
 REFERENCES = ("auto", "input", "best", "full")
-_ADDED = {"added": True}
 
 
 # Scores that differ by less than this share are equal: codes of float32 are summed to 1e-7, on each processor its own.
@@ -94,10 +91,10 @@ class PrefixCurve:
     higher_is_better: bool = True
     n_evaluated: Count | None = None
     details: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    low: tuple[float, ...] | None = field(default=None, metadata=_ADDED)
-    high: tuple[float, ...] | None = field(default=None, metadata=_ADDED)
-    confidence: float | None = field(default=None, metadata=_ADDED)
-    supported: Lengths | None = field(default=None, metadata=_ADDED)
+    low: tuple[float, ...] | None = None
+    high: tuple[float, ...] | None = None
+    confidence: float | None = None
+    supported: Lengths | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -285,16 +282,13 @@ class PrefixCurve:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> PrefixCurve:
-        """Make a curve from the fields that `to_dict` gives: all of them, and no others.
-
-        Fields that earlier versions did not have may be missing.
-        """
+        """Make a curve from the fields that `to_dict` gives: all of them, and no others."""
         return from_plain(cls, values)
 
     @classmethod
     def from_json(cls, text: str) -> PrefixCurve:
-        """Read what `to_json` wrote, in this version or an earlier one; anything else raises an error."""
-        return from_json(cls, text, *OLDER_FORMATS, FORMAT)
+        """Read what `to_json` wrote; anything else raises an error."""
+        return from_json(cls, text, FORMAT)
 
     def __len__(self) -> int:
         return len(self.k)

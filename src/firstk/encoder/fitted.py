@@ -146,7 +146,7 @@ class FittedEncoder:
         Rows of the fit ("X", maybe "weight"), from which `quantizer` fits cells when it is first asked for; not saved.
     learned : ndarray of uint64 or None
         Hashes of the documents in the pairs of the fit, ascending (`firstk.moments.fingerprint.document_hashes`), so
-        that searches for new documents can be told from others; None of a fit on rows, and of earlier versions.
+        that searches for new documents can be told from others; None of a fit on rows.
     profile : RowProfile or None
         What the rows of the fit were like under this encoder, with which `check` compares later rows.
     """
@@ -358,8 +358,8 @@ class FittedEncoder:
         cells = self.cells if self.cells is not None else self._sampled_cells
         if cells is None:
             raise InvalidInputError(
-                f"This encoder of {self.d} coordinates has no cells to put bits into: it was saved by an earlier "
-                "firstk, or it was cut and brings codes to unit norm. Fit it again (firstk fit), or give vectors like "
+                f"This encoder of {self.d} coordinates has no cells to put bits into: it was saved without "
+                "them, or it was cut and brings codes to unit norm. Fit it again (firstk fit), or give vectors like "
                 "those of its fit, some thousand of them: quantizer(bytes, rows=X), or once and for all "
                 "FittedEncoder.load(path).with_cells(X).save(path)."
             )
@@ -442,7 +442,7 @@ class FittedEncoder:
             "d": self.d,
             "p": self.p,
             "pinned": int(self.pinned),  # a number of numpy's, where n_components was one
-            "normalised": bool(self.normalized),
+            "normalized": bool(self.normalized),
         }
         config |= _provenance(self, curve, recommendation, source_model)
         if self.head is not None:
@@ -490,7 +490,7 @@ class FittedEncoder:
             cells, bit_weights = _restored_cells(arrays, d, path)
             learned = _restored_hashes(arrays, path)
             profile = _restored_profile(arrays, d, p)
-            pinned, normalized = config.pop("pinned"), config.pop("normalised")
+            pinned, normalized = config.pop("pinned"), config.pop("normalized")
             _check_arrays(arrays, d, p, path, network)
             return cls(
                 **{name: arrays.get(name) for name in _ARRAYS},  # type: ignore[arg-type]

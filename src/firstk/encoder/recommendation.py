@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from firstk._base.checks import check_choice
@@ -18,7 +18,6 @@ from firstk.data.precision import PRECISIONS
 
 FORMAT = "firstk.Recommendation/1"
 RAW = "raw vectors"
-_ADDED = {"added": True}
 # A choice is made on searches for new documents alone where there are so many: fewer cannot tell codes apart.
 FEWEST_NEW = 30
 # Shares that differ by no more are as good: the level of `diagnose`.
@@ -61,8 +60,8 @@ class OperatingPoint:
     bytes: Count
     score: float
     seconds: NonNegative | None = None
-    code: str = field(default="", metadata=_ADDED)
-    queries: str = field(default="float32", metadata=_ADDED)
+    code: str = ""
+    queries: str = "float32"
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -229,16 +228,16 @@ class Recommendation:
     needed: Count | None = None
     chance: float | None = None
     confidence: Share = 0.95
-    k: Count | None = field(default=None, metadata=_ADDED)
-    precisions: tuple[str, ...] = field(default=(), metadata=_ADDED)
-    seconds: NonNegative | None = field(default=None, metadata=_ADDED)
-    n_known: Count | None = field(default=None, metadata=_ADDED)
-    n_new: Count | None = field(default=None, metadata=_ADDED)
-    everything: Choice | None = field(default=None, metadata=_ADDED)
-    known: Choice | None = field(default=None, metadata=_ADDED)
-    rival: Choice | None = field(default=None, metadata=_ADDED)
-    rival_everything: Choice | None = field(default=None, metadata=_ADDED)
-    rival_ahead: bool = field(default=False, metadata=_ADDED)
+    k: Count | None = None
+    precisions: tuple[str, ...] = ()
+    seconds: NonNegative | None = None
+    n_known: Count | None = None
+    n_new: Count | None = None
+    everything: Choice | None = None
+    known: Choice | None = None
+    rival: Choice | None = None
+    rival_everything: Choice | None = None
+    rival_ahead: bool = False
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -462,15 +461,6 @@ class Recommendation:
         if self.needed is not None:
             text += f"; about {_rounded(self.needed):,} would"
         yield f"{text}." if self.safe is None else f"{text}. To be safe: {self.safe}."
-
-    @staticmethod
-    def upgraded(values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields of a file: earlier ones chose by all queries, and told of new documents beside that."""
-        found = {name: value for name, value in values.items() if name not in ("unseen", "n_unseen", "for_new")}
-        n, new = values.get("n_evaluated"), values.get("n_unseen")
-        if isinstance(n, int) and isinstance(new, int) and 0 < new < n:
-            found |= {"n_known": n - new, "n_new": new}
-        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Fields as plain Python objects, all of which JSON can hold."""

@@ -314,8 +314,8 @@ def check_rows(
     then = encoder.profile if against is None else against
     if then is None:
         raise InvalidInputError(
-            "This model holds no profile of the rows of its fit, to which new rows could be compared: an earlier "
-            f"firstk saved it, or it was fitted on fewer than {ENOUGH} rows. Give rows of that time: "
+            "This model holds no profile of the rows of its fit, to which new rows could be compared: it was "
+            f"fitted on fewer than {ENOUGH} rows. Give rows of that time: "
             "check(X, against=X_then) (--against FILE), or fit and save it again."
         )
     k = _length(encoder, then) if k is None else check_prefix(k, encoder.d, "check")

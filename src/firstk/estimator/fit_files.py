@@ -78,7 +78,7 @@ class StreamedFit:
         return EvaluationData(X=held["X"], y=held.get("y"), X_ref=self.reference["X"], y_ref=self.reference.get("y"))
 
 
-def draw(n: int, share: float, seed: int = 0, most: tuple[int, int] = (MOST_HELD, MOST_REFERENCE)) -> HoldOut:
+def draw(n: int, share: float, seed: int = 0) -> HoldOut:
     """Draw the held-out part of `n` rows, and others to look neighbors up among.
 
     Parameters
@@ -87,8 +87,6 @@ def draw(n: int, share: float, seed: int = 0, most: tuple[int, int] = (MOST_HELD
     share : float in [0, 1)
         Of the rows, to hold out; 0 holds out none.
     seed : int
-    most : (int, int)
-        How many rows are held out, and looked among, at most.
 
     Examples
     --------
@@ -98,12 +96,12 @@ def draw(n: int, share: float, seed: int = 0, most: tuple[int, int] = (MOST_HELD
     """
     if not is_real(share) or not 0 <= share < 1:
         raise bad_parameter("held_out", "fit", "a share of the rows in [0, 1), or a file", share)
-    held = min(round(share * n), most[0])
+    held = min(round(share * n), MOST_HELD)
     if share and not held:
         raise InvalidInputError(
             f"A share of {share:g} of {n} rows is no row at all. Hold out more, or none at all (0)."
         )
-    rows = np.random.default_rng(seed).choice(n, size=held + min(n - held, most[1]), replace=False)
+    rows = np.random.default_rng(seed).choice(n, size=held + min(n - held, MOST_REFERENCE), replace=False)
     return HoldOut(np.sort(rows[:held]), np.sort(rows[held:]))
 
 

@@ -295,8 +295,8 @@ def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, dict[str, Any
 def parameters_of(encoder: FittedEncoder, module: nn.Module | None = None) -> dict[str, Any]:
     """Return the constructor parameters that a saved encoder was made with, or that lead to one like it.
 
-    Models of format version 1, and those saved by `FittedEncoder.save`, hold no parameters; theirs are taken from the
-    record of the fit, with everything "auto" settled.
+    Models saved by `FittedEncoder.save` hold no parameters; theirs are taken from the record of the fit, with
+    everything "auto" settled.
     """
     config = encoder.config
     saved = config.get("parameters")

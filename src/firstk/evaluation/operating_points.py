@@ -25,10 +25,7 @@ from firstk.exceptions import InvalidInputError
 
 __all__ = ["Limits", "OperatingPoint", "PrecisionTable", "in_order"]
 
-FORMAT = "firstk.PrecisionTable/2"
-# Version 1 had the encoder's own codes alone, and no resampled scores.
-OLDER_FORMATS = ("firstk.PrecisionTable/1",)
-_ADDED = {"added": True}
+FORMAT = "firstk.PrecisionTable/1"
 # Points of embedded bits in one line of text.
 _CELLS = 6
 _ORDER = (*PRECISIONS, PRODUCT_QUANTIZER)
@@ -99,13 +96,13 @@ class PrecisionTable:
     n_evaluated: Count | None = None
     n_searched: Count | None = None
     details: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    unit: Name = field(default="rows", metadata=_ADDED)
-    chance: float | None = field(default=None, metadata=_ADDED)
-    supported: Lengths | None = field(default=None, metadata=_ADDED)
-    resampled: Packed | None = field(default=None, metadata=_ADDED)
-    n_known: Count | None = field(default=None, metadata=_ADDED)
-    everything: PrecisionTable | None = field(default=None, metadata=_ADDED)
-    known: PrecisionTable | None = field(default=None, metadata=_ADDED)
+    unit: Name = "rows"
+    chance: float | None = None
+    supported: Lengths | None = None
+    resampled: Packed | None = None
+    n_known: Count | None = None
+    everything: PrecisionTable | None = None
+    known: PrecisionTable | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -292,7 +289,7 @@ class PrecisionTable:
     @classmethod
     def from_json(cls, text: str) -> PrecisionTable:
         """Read what `to_json` wrote, in this version or an earlier one; anything else raises an error."""
-        return from_json(cls, text, *OLDER_FORMATS, FORMAT)
+        return from_json(cls, text, FORMAT)
 
     def __len__(self) -> int:
         return len(self.points)

@@ -11,15 +11,13 @@ import numpy as np
 from firstk._base.remote import place_of
 from firstk._base.rows import half_as_single
 from firstk.encoder.fitted import FittedEncoder
-from firstk.estimator.fit_files import MOST_HELD, MOST_REFERENCE, draw
+from firstk.estimator.fit_files import MOST_HELD, draw
 from firstk.evaluation.inputs import File, Stream
 from firstk.moments.fingerprint import Fingerprint
 from firstk.moments.stream import HoldOut, len_of
 
 # Share and seed of the held-out part where nothing else is known: those of ``firstk fit``.
 HELD_OUT, SEED = 0.2, 0
-# Most rows that are held out and looked among: by a fit, and by one of an earlier version.
-MOST = ((MOST_HELD, MOST_REFERENCE), (10_000, 10_000))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,15 +65,14 @@ def _overlap_of(encoder: FittedEncoder, stream: Stream, nan: str) -> TrainingOve
     recorded, rows = encoder.config.get("data_fingerprint"), encoder.config.get("rows")
     if recorded is None or rows is None:
         return None
-    for most in MOST:
-        counts = {stream.rows - rows}
-        if nan == "drop":  # rows that were dropped are in neither part, so the usual share is tried as well
-            counts.add(min(round(HELD_OUT * stream.rows), most[0]))
-        for count in sorted(counts):
-            if 0 <= count <= min(most[0], stream.rows - 1):
-                parts = draw(stream.rows, count / stream.rows, seed_of(encoder.config), most)
-                if recorded in _fingerprints(stream, parts):
-                    return TrainingOverlap(parts, rows)
+    counts = {stream.rows - rows}
+    if nan == "drop":  # rows that were dropped are in neither part, so the usual share is tried as well
+        counts.add(min(round(HELD_OUT * stream.rows), MOST_HELD))
+    for count in sorted(counts):
+        if 0 <= count <= min(MOST_HELD, stream.rows - 1):
+            parts = draw(stream.rows, count / stream.rows, seed_of(encoder.config))
+            if recorded in _fingerprints(stream, parts):
+                return TrainingOverlap(parts, rows)
     return None
 
 

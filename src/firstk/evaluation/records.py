@@ -8,17 +8,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from firstk._base.checks import is_int, is_real
 from firstk._base.json_records import LIMIT, from_json, to_plain
-from firstk.encoder.curve import PrefixCurve, supported_lengths
+from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.recommendation import Recommendation
-from firstk.encoder.storage.folder import EVALUATION, read_extra, read_manifest
+from firstk.encoder.storage.folder import EVALUATION, read_extra
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.packed import Packed
 from firstk.exceptions import InvalidInputError
@@ -169,8 +168,8 @@ class HeldOutReport:
     images: ImageSamples | None = None
     precisions: PrecisionTable | None = None
     notes: tuple[str, ...] = field(default=())
-    recommendation: Recommendation | None = field(default=None, metadata={"added": True})
-    options: Mapping[str, str] = field(default_factory=dict, metadata={"added": True})
+    recommendation: Recommendation | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "facts", dict(self.facts))
@@ -182,11 +181,6 @@ class HeldOutReport:
         options = (*self.options, *self.options.values())
         if not all(isinstance(text, str) for text in (self.held_out, *self.notes, *self.facts, *options)):
             raise _damaged("its notes and options are text")
-
-    @staticmethod
-    def upgraded(values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields of a file: earlier ones had a table of new documents beside that of all queries."""
-        return {name: value for name, value in values.items() if name != "unseen"}
 
     @property
     def lead(self) -> Comparison:
@@ -214,13 +208,7 @@ def read_report(model: str | Path) -> HeldOutReport:
             f"out. Fit it with 'firstk fit VECTORS -o {model}', which holds out a fifth of the rows, or evaluate it on "
             f"rows of your own: firstk curve {model} TEST"
         )
-    report, config = HeldOutReport.from_json(text), read_manifest(Path(model)).config
-    supported = supported_lengths(config, int(config["d"]))
-    # Curves of earlier versions do not say which lengths may be recommended; their models do.
-    comparisons = (
-        replace(one, ours=replace(one.ours, supported=one.ours.supported or supported)) for one in report.comparisons
-    )
-    return replace(report, comparisons=tuple(comparisons))
+    return HeldOutReport.from_json(text)
 
 
 def _is_image(shape: tuple[int, ...]) -> bool:

@@ -352,7 +352,7 @@ def _facts(encoder: FittedEncoder) -> dict[str, str]:
         "d": str(encoder.d),
         "p": str(encoder.p),
         "pinned": str(encoder.pinned),
-        "normalised": json.dumps(encoder.normalized),
+        "normalized": json.dumps(encoder.normalized),
         "network": "linear" if encoder.network is None else "mlp",
         "objective": str(encoder.config.get("objective", "")),
         "config": json.dumps(dict(encoder.config), ensure_ascii=False),

@@ -6,7 +6,6 @@ files that it saves itself as.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,8 +23,7 @@ from firstk.exceptions import CorruptModelError
 if TYPE_CHECKING:
     import torch
 
-# Version 1 had a checksum over facts and arrays, and none over the header; indexes of bytes began with version 2.
-FORMAT, FORMAT_VERSION, EARLIER = "firstk-funnel", "2", "1"
+FORMAT, FORMAT_VERSION = "firstk-funnel", "1"
 BYTES_FORMAT = "firstk-bytes"
 _ENCODER = "encoder/"
 
@@ -42,7 +40,7 @@ def write_index(
 
 
 def read_index(path: str | Path, kind: str = FORMAT) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the facts and arrays of a file that `write_index` wrote, now or in version 1."""
+    """Return the facts and arrays of a file that `write_index` wrote."""
     from safetensors import SafetensorError, safe_open
 
     file = Path(path)
@@ -59,11 +57,8 @@ def read_index(path: str | Path, kind: str = FORMAT) -> tuple[dict[str, Any], di
             raise
         raise CorruptModelError(f"'{file}' is no firstk index: it is not a safetensors file ({error}).") from None
     try:
-        if header["format_version"] != EARLIER:
-            with file.open("rb") as again:
-                tensors.check_seal(again)
-        elif header["sha256"] != _digest(header["facts"], arrays):
-            raise ValueError("it does not match its checksum: it is damaged")
+        with file.open("rb") as again:
+            tensors.check_seal(again)
         facts = strict_json(header["facts"])
     except (OSError, KeyError, ValueError) as error:
         raise CorruptModelError(f"'{file}' cannot be read: {error}. Copy or save the index again.") from None
@@ -82,21 +77,11 @@ def _check_header(header: Mapping[str, str], file: Path, kind: str) -> None:
         )
     if found != kind:
         raise CorruptModelError(f"'{file}' is no firstk index: its header does not say format '{kind}'.")
-    if header.get("format_version") not in (EARLIER, FORMAT_VERSION):
+    if header.get("format_version") != FORMAT_VERSION:
         raise CorruptModelError(
-            f"'{file}' has format version {header.get('format_version')!r}; this firstk reads versions {EARLIER} and "
+            f"'{file}' has format version {header.get('format_version')!r}; this firstk reads version "
             f"{FORMAT_VERSION}. Use the firstk that wrote it, or save it again."
         )
-
-
-def _digest(text: str, arrays: Mapping[str, np.ndarray]) -> str:
-    """Return the checksum of version 1."""
-    digest = hashlib.sha256(text.encode())
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        digest.update(array.view(np.uint8).data if array.size else b"")
-    return digest.hexdigest()
 
 
 def pack_encoder(encoder: FittedEncoder) -> dict[str, np.ndarray]:

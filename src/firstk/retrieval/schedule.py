@@ -6,7 +6,7 @@ A record without data, so that a schedule can be chosen once, read, stored, and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -50,7 +50,7 @@ class Schedule:
 
     stages: tuple[Stage, ...]
     rows: Count
-    n_neighbors: Count = field(metadata={"formerly": "n_neighbours"})
+    n_neighbors: Count
     exact_k: Count
     remainder_cosine: Share = 0.0
     recall: Share | None = None

@@ -60,7 +60,7 @@ def test_the_code_on_the_card_runs(model, monkeypatch):
 
 @pytest.mark.parametrize("source", ["text-embedding-3-large", "a: b\n- c", "<script>", "x/y/z", "---", "|`*"])
 def test_names_of_models_mean_themselves(source):
-    config = {"d": 4, "p": 6, "normalised": False, "source_model": source}
+    config = {"d": 4, "p": 6, "normalized": False, "source_model": source}
     text = model_card(config)
     assert "base_model" not in front_matter(text)
     assert "<script>" not in text
@@ -69,7 +69,7 @@ def test_names_of_models_mean_themselves(source):
 
 def test_a_curve_without_a_share_has_no_smallest_k():
     curve = PrefixCurve([1, 2], [-0.5, -0.1], "r2").to_dict()
-    text = model_card({"d": 2, "p": 6, "normalised": True, "curve": curve})
+    text = model_card({"d": 2, "p": 6, "normalized": True, "curve": curve})
     assert "smallest" not in text
     assert "| 2 | -0.1000 |" in text
 

@@ -15,7 +15,6 @@ from firstk.encoder.storage.folder import read_extra, read_extra_bytes, read_man
 from firstk.exceptions import CorruptModelError, InvalidInputError
 from sealing import seal
 
-VERSION_1 = Path(__file__).parents[2] / "fixtures" / "version-1"
 ARRAYS = {"a": np.arange(6.0).reshape(2, 3)}
 
 
@@ -28,55 +27,6 @@ def rows():
 @pytest.fixture(scope="module")
 def fisher(rows):
     return PrefixEncoder(objective="fisher").fit(*rows)
-
-
-# -- version 1 -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["fisher", "denoising", "pairs", "mlp"])
-def test_models_of_version_1_encode_as_they_did(name):
-    """The folders were written by the code of format version 1, and the outputs by the encoders before saving."""
-    expected = json.loads((VERSION_1 / "expected.json").read_text())
-    probe, outputs = np.array(expected["probe"]), expected["outputs"][name]
-    enc = PrefixEncoder.load(VERSION_1 / name)
-    found = {
-        "document": enc.encode_document(probe),
-        "query": enc.encode_query(probe),
-        "short": enc.transform(probe, k=2),
-        "spectrum": enc.spectrum_,
-    }
-    if "predict" in outputs:
-        assert enc.predict(probe, k=2).tolist() == outputs.pop("predict")
-    if "inverse" in outputs:
-        found["inverse"] = enc.inverse_transform(enc.transform(probe, k=2))
-    assert set(found) == set(outputs)
-    for part, value in found.items():
-        np.testing.assert_allclose(value, outputs[part], rtol=1e-12, atol=1e-14, err_msg=part)
-
-
-def test_a_model_of_version_1_is_saved_as_version_2(tmp_path):
-    assert read_manifest(VERSION_1 / "fisher").version == 1
-    PrefixEncoder.load(VERSION_1 / "fisher").save(tmp_path / "model")
-    config = json.loads((tmp_path / "model" / "config.json").read_text())
-    assert config["format_version"] == 2
-    assert "sha256" not in config
-    old, new = (FittedEncoder.load(path) for path in (VERSION_1 / "fisher", tmp_path / "model"))
-    assert old.components.tobytes() == new.components.tobytes()
-
-
-def test_version_1_checks_its_arrays(tmp_path):
-    shutil.copytree(VERSION_1 / "fisher", tmp_path / "model")
-    file = tmp_path / "model" / "model.safetensors"
-    file.write_bytes(file.read_bytes()[:-1] + b"\x00")
-    with pytest.raises(CorruptModelError, match="does not match the checksum"):
-        PrefixEncoder.load(tmp_path / "model")
-
-
-def test_a_version_2_config_does_not_pass_for_version_1(fisher, tmp_path):
-    file = fisher.save(tmp_path / "model") / "config.json"
-    file.write_text(file.read_text().replace('"format_version": 2', '"format_version": 1'))
-    with pytest.raises(CorruptModelError, match="mixes format versions 1 and 2"):
-        PrefixEncoder.load(tmp_path / "model")
 
 
 # -- extra files ---------------------------------------------------------------------------------------------------
@@ -322,8 +272,8 @@ def test_a_flipped_fact_would_give_other_codes_and_raises(tmp_path, rows):
     model = PrefixEncoder(3, objective="similarity").fit(X).save(tmp_path / "model")
     codes = FittedEncoder.load(model).encode(X)
     config = json.loads((model / "config.json").read_text())
-    seal(model, config | {"normalised": not config["normalised"]})
+    seal(model, config | {"normalized": not config["normalized"]})
     assert not np.allclose(FittedEncoder.load(model).encode(X), codes)
-    (model / "config.json").write_text(json.dumps(config | {"normalised": not config["normalised"]}))
+    (model / "config.json").write_text(json.dumps(config | {"normalized": not config["normalized"]}))
     with pytest.raises(CorruptModelError, match="does not match its own digest"):
         FittedEncoder.load(model)

@@ -7,8 +7,7 @@ import pytest
 
 import firstk
 from firstk import PrefixEncoder, diagnose, prefix_curve
-from firstk._base.json_records import from_plain, to_plain
-from firstk.evaluation.diagnosis import Diagnosis, Ranking, candidates, comparison
+from firstk.evaluation.diagnosis import Diagnosis, candidates, comparison
 from firstk.evaluation.diagnosis.candidates import balanced_weight, candidates_for
 from firstk.evaluation.diagnosis.comparison import compare_objectives
 from firstk.evaluation.diagnosis.folds import judged_trials, row_trials
@@ -336,13 +335,6 @@ def test_objectives_are_ranked_on_queries_for_documents_that_no_fit_has_seen():
     assert "queries for new documents, cross-validated: each was held out of one of 4 fits" in ranking.why()
     assert "67% of which ask for documents that other queries taught" in " ".join(ranking.sentences())
     assert "all" in ranking.table()[0][1]
-
-
-def test_rankings_of_earlier_versions_are_read():
-    ranking = compare_objectives(judged_trials(shared_documents()))
-    values = to_plain(replace(ranking, everything=()))
-    earlier = {name: part for name, part in values.items() if name != "everything"} | {"unseen": values["curves"]}
-    assert from_plain(Ranking, earlier) == replace(ranking, everything=())
 
 
 def test_where_every_document_is_known_the_ranking_says_so():

@@ -123,7 +123,7 @@ def test_a_share_that_is_out_of_reach_is_not_said_to_be_kept(found):
     assert "fewest that keep" not in render_page(page)
 
 
-def test_records_of_earlier_versions_give_a_page(found):
+def test_records_without_a_recommendation_give_a_page(found):
     own = tuple(replace(point, seconds=None) for point in found.precisions.own if point.precision != "int4")
     table = PrecisionTable(own, "1nn_accuracy", found.precisions.input_score, 256)
     for precisions in (table, None):

@@ -146,7 +146,7 @@ def test_weights_and_filters_reach_the_searches():
 def test_the_record_survives_json(part):
     report = part[1].report
     assert UpgradeReport.from_json(report.to_json()) == report
-    with pytest.raises(InvalidInputError, match=r"firstk\.Upgrade/2"):
+    with pytest.raises(InvalidInputError, match=r"firstk\.Upgrade/1"):
         UpgradeReport.from_json("{}")
 
 

@@ -43,7 +43,7 @@ def saved_curve(config: Mapping[str, Any], d: int) -> PrefixCurve | None:
     if found is None:
         return None
     curve = PrefixCurve.from_dict(found)
-    if curve.supported is None:  # one of an earlier version, or a user's own: the model says which lengths are
+    if curve.supported is None:  # a user's own: the model says which lengths are
         curve = replace(curve, supported=supported_lengths(config, d))
     return curve.cut(d)
 
@@ -100,7 +100,7 @@ def _front_matter(source: str | None) -> str:
 
 
 def _facts(config: Mapping[str, Any]) -> str:
-    unit = "yes, after the cut" if config["normalised"] else "no"
+    unit = "yes, after the cut" if config["normalized"] else "no"
     rows = [
         ("objective", objective_name(config) or None),
         ("ordering", config.get("ordering")),

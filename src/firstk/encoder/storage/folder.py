@@ -33,7 +33,7 @@ _ATTEMPTS = 100
 # Facts as JSON holds them.
 Config = dict[str, Any]
 FORMAT = "firstk-encoder"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 1
 # What a folder of each format holds, and the class that loads it.
 FORMATS = {FORMAT: ("an encoder", "PrefixEncoder"), "firstk-alignment": ("an alignment", "PrefixAlignment")}
 CONFIG, TENSORS, CARD = "config.json", "model.safetensors", "README.md"
@@ -290,15 +290,12 @@ class Manifest:
         Facts about the encoder.
     files : dict
         SHA-256 of each trusted file, by name.
-    version : int
-        Format version of the folder as it was found.
     format : str
         One of `FORMATS`.
     """
 
     config: Config
     files: dict[str, str]
-    version: int = FORMAT_VERSION
     format: str = FORMAT
 
     def payload(self) -> bytes:
@@ -335,15 +332,12 @@ def parse(payload: bytes, folder: str | Path) -> Manifest:
     if not isinstance(found, dict) or not _is_ours(found.get("format")):
         raise CorruptModelError(f"{where}: {CONFIG} does not say format '{FORMAT}'.")
     version = found.get("format_version")
-    if type(version) is not int or version not in (FORMAT_VERSION, *MIGRATIONS):
-        known = ", ".join(map(str, (*sorted(MIGRATIONS), FORMAT_VERSION)))
+    if type(version) is not int or version != FORMAT_VERSION:
         raise CorruptModelError(
-            f"'{folder}' has format version {_shown(version)}; this firstk reads versions {known}. "
+            f"'{folder}' has format version {_shown(version)}; this firstk reads version {FORMAT_VERSION}. "
             "Use the firstk that wrote it, or a newer one, or save the model again."
         )
-    if version in MIGRATIONS:
-        found = MIGRATIONS[version](found, folder)
-    elif found.pop("digest", None) != _digest(found):
+    if found.pop("digest", None) != _digest(found):
         raise CorruptModelError(
             f"'{folder}/{CONFIG}' does not match its own digest: it is damaged, or was edited by hand. "
             "Copy or save the model again."
@@ -351,10 +345,7 @@ def parse(payload: bytes, folder: str | Path) -> Manifest:
     files = found.get("files")
     if not isinstance(files, dict) or not all(_plain_name(name) and _is_sha256(sha) for name, sha in files.items()):
         raise CorruptModelError(f"'{folder}' is a damaged firstk model: {CONFIG} does not list its files.")
-    config = {name: _respelled(value) if name in _SETTINGS else value for name, value in found.items()}
-    return Manifest(
-        {name: value for name, value in config.items() if name not in _HEADER}, files, version, found["format"]
-    )
+    return Manifest({name: value for name, value in found.items() if name not in _HEADER}, files, found["format"])
 
 
 def claims(payload: bytes) -> bool:
@@ -400,7 +391,7 @@ def _shown(value: object) -> str:
 
 # The facts that it holds about an encoder, and their types: what is read from disk may have any other.
 _NONE = type(None)
-_REQUIRED: dict[str, tuple[type, ...]] = {"d": (int,), "p": (int,), "pinned": (int,), "normalised": (bool,)}
+_REQUIRED: dict[str, tuple[type, ...]] = {"d": (int,), "p": (int,), "pinned": (int,), "normalized": (bool,)}
 _OPTIONAL: dict[str, tuple[type, ...]] = {
     "objective": (str,),
     "settings": (dict,),
@@ -445,31 +436,3 @@ def check_facts(config: Mapping[str, Any], path: object) -> None:
         saved_curve(config, d)
     except (InvalidInputError, TypeError) as error:
         raise CorruptModelError(f"{damaged}: its curve cannot be read ({error}).") from None
-
-
-# -- config.json of older versions -----------------------------------------------------------------------------------
-
-
-def _from_version_1(found: Config, folder: str | Path) -> Config:
-    """Version 1 had one checksum, of the arrays, and no digest of config.json."""
-    if "digest" in found or "files" in found:
-        raise CorruptModelError(f"'{folder}' is a damaged firstk model: {CONFIG} mixes format versions 1 and 2.")
-    return found | {"files": {TENSORS: found.pop("sha256", None)}}
-
-
-# Names that followed scikit-learn and torch after models had been saved, and where in a config they can occur.
-_SETTINGS = ("objective", "settings", "solver_settings", "auto", "parameters")
-_KEYS = {"optimiser": "optimizer", "normalise": "normalize", "neighbours": "neighbor_weight"}
-_VALUES = {"neighbours": "neighbors"}
-
-
-def _respelled(value: Any) -> Any:
-    """Return settings with names as they are spelled today."""
-    if isinstance(value, dict):
-        return {_KEYS.get(name, name): _respelled(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_respelled(item) for item in value]
-    return _VALUES.get(value, value) if isinstance(value, str) else value
-
-
-MIGRATIONS: dict[int, Callable[[Config, str | Path], Config]] = {1: _from_version_1}

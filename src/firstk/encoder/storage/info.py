@@ -37,8 +37,6 @@ class ModelInfo:
     path : str
     config : mapping
         What config.json says of the encoder.
-    format_version : int
-        As it was found on disk.
     curve : PrefixCurve or None
     files : mapping
         Bytes of every file in the folder.
@@ -50,7 +48,6 @@ class ModelInfo:
 
     path: str
     config: Mapping[str, Any]
-    format_version: int
     curve: PrefixCurve | None
     files: Mapping[str, int]
     integrity: Mapping[str, str]
@@ -82,7 +79,7 @@ class ModelInfo:
         return {
             "path": self.path,
             **told,
-            "format_version": self.format_version,
+            "format_version": FORMAT_VERSION,
             "curve": None if self.curve is None else self.curve.to_dict(),
             "recommendation": None if self.recommendation is None else self.recommendation.to_dict(),
             "smallest_k": {f"{keep:g}": k for keep, k in self.smallest.items()},
@@ -107,7 +104,7 @@ class ModelInfo:
             f"{self.path} holds an encoder from vectors of {c['p']} columns{source} to codes of {self.d} coordinates.",
             f"Objective {objective}, ordering {ordering}, fitted on {_count(c.get('rows'))} {learned_from(c)}s by "
             f"firstk {c.get('library_version')}.",
-            "Codes are brought to unit norm after the cut." if c["normalised"] else "Codes are not normalized.",
+            "Codes are brought to unit norm after the cut." if c["normalized"] else "Codes are not normalized.",
         ]
         if self.curve is None:
             lines.append("No curve was saved with it: pass curve= to save, or run firstk curve.")
@@ -123,11 +120,6 @@ class ModelInfo:
         broken = [f"{name} {found}" for name, found in self.integrity.items() if found in ("missing", "does not match")]
         if broken:
             lines = [f"The encoder itself is whole, but: {', '.join(broken)}. Copy or save the model again."]
-        elif self.format_version < FORMAT_VERSION:
-            lines = [
-                f"{TENSORS} matches its checksum. Format version {self.format_version} has none for {CONFIG}: "
-                "save the model again to have one."
-            ]
         else:
             lines = ["The files are whole: config.json matches its digest, the others their checksums."]
         foreign = [name for name, found in self.integrity.items() if found == "not of the model"]
@@ -148,7 +140,7 @@ class ModelInfo:
             ("source model", c.get("source_model")),
             ("bytes a vector", f"{_FLOAT32 * self.d:,} as float32, uncut; {self._raw_bytes:,} raw{self._bits()}"),
             ("size on disk", f"{bytes_text(sum(self.files.values()))}, {len(self.files)} files"),
-            ("format version", self.format_version),
+            ("format version", FORMAT_VERSION),
             ("firstk", c.get("library_version")),
         ]
         return [f"  {name:<22}{value}" for name, value in rows if value is not None]
@@ -191,13 +183,13 @@ def model_info(path: str | Path) -> ModelInfo:
     else:
         most = _embedded_bytes(FittedEncoder.load(folder))
     files = {file.name: file.stat().st_size for file in sorted(folder.iterdir()) if file.is_file()}
-    integrity = {CONFIG: "matches" if manifest.version == FORMAT_VERSION else "not checked", TENSORS: "matches"}
+    integrity = {CONFIG: "matches", TENSORS: "matches"}
     integrity |= {name: _extra_integrity(folder, name) for name in manifest.files if name != TENSORS}
     if CARD in files:
         integrity[CARD] = "not checked"
     integrity |= {name: "not of the model" for name in files if name not in integrity}
     config = manifest.config
-    return ModelInfo(str(path), config, manifest.version, saved_curve(config, config["d"]), files, integrity, most)
+    return ModelInfo(str(path), config, saved_curve(config, config["d"]), files, integrity, most)
 
 
 def _embedded_bytes(encoder: FittedEncoder) -> int | None:

@@ -9,7 +9,6 @@ from typing import Any
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.recommendation import ABOVE_RAW, FEWEST_NEW
 
-_ADDED = {"added": True}
 # In records without intervals: number of standard errors for a clear difference.
 CLEAR = 2.0
 # A simpler objective is taken if it is not clearly behind, and behind by no more than this.
@@ -43,8 +42,8 @@ class Margin:
     objective: str
     behind: float
     error: float
-    low: float | None = field(default=None, metadata=_ADDED)
-    high: float | None = field(default=None, metadata=_ADDED)
+    low: float | None = None
+    high: float | None = None
 
     @property
     def clear(self) -> bool:
@@ -144,19 +143,14 @@ class Ranking:
     curves: tuple[PrefixCurve, ...]
     leader: str
     margins: tuple[Margin, ...]
-    trials: tuple[Trial, ...] = field(default=(), metadata=_ADDED)
-    choice: str | None = field(default=None, metadata=_ADDED)
-    left_out: dict[str, str] = field(default_factory=dict, metadata=_ADDED)
-    task: str = field(default="", metadata=_ADDED)
-    folds: int = field(default=0, metadata=_ADDED)
-    known: int = field(default=0, metadata=_ADDED)
-    known_share: float = field(default=0.0, metadata=_ADDED)
-    everything: tuple[PrefixCurve, ...] = field(default=(), metadata=_ADDED)
-
-    @staticmethod
-    def upgraded(values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields of a file: earlier rankings were by all queries, with scores of new documents beside."""
-        return {name: value for name, value in values.items() if name != "unseen"}
+    trials: tuple[Trial, ...] = ()
+    choice: str | None = None
+    left_out: dict[str, str] = field(default_factory=dict)
+    task: str = ""
+    folds: int = 0
+    known: int = 0
+    known_share: float = 0.0
+    everything: tuple[PrefixCurve, ...] = ()
 
     @property
     def chosen(self) -> Trial | None:

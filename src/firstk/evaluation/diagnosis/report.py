@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -75,12 +75,12 @@ class Diagnosis:
     held_out: int
     alignment: Alignment | None
     subspaces: Subspaces | None
-    ranking: Ranking | None = field(metadata={"formerly": "suitability"})
+    ranking: Ranking | None
     denoising: Denoising | None
     label_noise: LabelNoise | None
     left_out: dict[str, str]
-    command: str = field(default="", metadata={"added": True})
-    rows_in_file: int = field(default=0, metadata={"added": True})
+    command: str = ""
+    rows_in_file: int = 0
 
     @property
     def parts(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ Balestriero and LeCun 2024 section 3.2, figures 1 and 4.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class Side:
     variance: float
     probe: float
     probe_error: float
-    neighbor: float | None = field(metadata={"formerly": "neighbour"})
+    neighbor: float | None
 
 
 @dataclass(frozen=True)

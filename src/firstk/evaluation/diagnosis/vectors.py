@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -133,7 +133,7 @@ class Vectors:
     constant_columns: tuple[int, ...]
     offset_columns: tuple[int, ...]
     largest_column_share: float
-    dead_columns: tuple[int, ...] = field(default=(), metadata={"added": True})
+    dead_columns: tuple[int, ...] = ()
 
     @property
     def lossless(self) -> bool:

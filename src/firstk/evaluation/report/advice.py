@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import PurePath
 
 from firstk._base.checks import bad_parameter, check_fraction
-from firstk.data.precision import PRECISIONS
 from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.recommendation import (
     ABOUT_BITS,
@@ -54,7 +52,7 @@ def advice_of(
         allowed = f"a prefix length of this evaluation, up to {curve.k[-1]}; the nearest is {near}"
         raise bad_parameter("k", "report", allowed, k)
     if k is None and keep is None and bytes_per_vector is None and report.recommendation is not None:
-        return _with_rival(report.recommendation, table)
+        return report.recommendation
     if table is None or (k is not None and all(point.k != k for point in table.prefixes)):
         table = _table_of(report)
     limits = Limits(keep, bytes_per_vector=bytes_per_vector, k=k)
@@ -67,26 +65,6 @@ def advice_of(
         return table.recommend(limits)
     except InvalidInputError:
         return None  # a share of a score that is not positive
-
-
-def _with_rival(saved: Recommendation, table: PrecisionTable | None) -> Recommendation:
-    """Return a saved recommendation; one of an earlier version with the best of what it does not advise."""
-    if saved.rival is not None or saved.chance is not None or table is None:
-        return saved
-    limits = Limits(
-        saved.keep,
-        bytes_per_vector=saved.bytes_per_vector,
-        k=saved.k,
-        seconds=saved.seconds,
-        precisions=saved.precisions or tuple(PRECISIONS),
-    )
-    try:
-        again = table.recommend(limits if limits.chooses else Limits(KEEP))
-    except InvalidInputError:
-        return saved
-    if again.advised is None or saved.advised is None or again.advised.point != saved.advised.point:
-        return saved
-    return replace(saved, rival=again.rival, rival_everything=again.rival_everything, rival_ahead=again.rival_ahead)
 
 
 def _table_of(report: HeldOutReport) -> PrecisionTable:

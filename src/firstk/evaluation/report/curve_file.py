@@ -85,8 +85,7 @@ def _options(given: object) -> dict[str, str]:
 
 
 def _facts(values: Mapping[str, Any], ours: PrefixCurve, columns: int) -> dict[str, str | int | float]:
-    # Documents of earlier versions do not name the file that would be stored.
-    store = values.get("store", values.get("vectors"))
+    store = values.get("store")
     file = {"vectors": str(values.get("vectors"))} if store is None else {"file": str(store)}
     facts: dict[str, str | int | float] = {
         **file,

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from firstk._base.json_records import Allowed, Count, Name, Share, check_fields, from_json, to_plain
 
-FORMAT = "firstk.Upgrade/2"
+FORMAT = "firstk.Upgrade/1"
 FILE = "upgrade.json"
 # What can be done, in the order in which tables show it.
 STAY, TRANSLATE, QUERIES, MIX, RE_EMBED = "stay", "translate", "translate queries", "mix", "re-embed"
