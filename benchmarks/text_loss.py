@@ -40,10 +40,10 @@ def contenders() -> dict[str, Callable[[], object]]:
     ranking = losses.MultipleNegativesRankingLoss(model)
     labels = torch.zeros(BATCH)
     steps = {
-        "FullPrefixLoss, exact": FullPrefixLoss(model, ranking),
-        "FullPrefixLoss, exact, nothing logged": FullPrefixLoss(model, ranking, log_prefixes=()),
-        "FullPrefixLoss, sampled": FullPrefixLoss(model, ranking, estimator="sampled"),
-        "FullPrefixLoss, sampled, nothing logged": FullPrefixLoss(model, ranking, estimator="sampled", log_prefixes=()),
+        "FullPrefixLoss, exact": FullPrefixLoss(model, ranking, log_prefixes="auto"),
+        "FullPrefixLoss, exact, nothing logged": FullPrefixLoss(model, ranking),
+        "FullPrefixLoss, sampled": FullPrefixLoss(model, ranking, estimator="sampled", log_prefixes="auto"),
+        "FullPrefixLoss, sampled, nothing logged": FullPrefixLoss(model, ranking, estimator="sampled"),
         "MatryoshkaLoss, all dims": losses.MatryoshkaLoss(model, ranking, list(range(1, WIDTH + 1))),
         "MatryoshkaLoss, 5 dims": losses.MatryoshkaLoss(model, ranking, FIVE),
         "one full-width loss": ranking,

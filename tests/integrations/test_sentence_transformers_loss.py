@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 pytest.importorskip("sentence_transformers", reason="needs the extra 'text'")
@@ -14,7 +15,7 @@ from sentence_transformers.util import dot_score
 from torch import nn
 
 from firstk._base.prefix_weights import resolve_omega
-from firstk.exceptions import IllegalCombinationError, InvalidInputError
+from firstk.exceptions import IllegalCombinationError, InvalidInputError, TrainingWarning
 from firstk.integrations.sentence_transformers import FullPrefixLoss, LoggedLoss
 
 N, D = 7, 12
@@ -90,9 +91,9 @@ def test_exact_is_the_sum_over_every_prefix(model, name, omega):
     build, count, labels = EXACT[name]
     given, features, labels = build(model), columns(count), labels and labels()
     loss = FullPrefixLoss(model, given, omega=omega)
-    assert loss.estimator == "exact"
+    assert loss.estimator in ("auto", "exact")
     found, wanted = loss(features, labels), reference(model, given, features, labels, omega)
-    torch.testing.assert_close(found["full_prefix"], wanted, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(gradient(model, found), gradient(model, wanted), rtol=1e-4, atol=1e-6)
 
 
@@ -116,7 +117,7 @@ def test_a_classifier_reads_the_first_coordinates_of_every_part(model, options):
         zeroed = torch.cat([torch.cat([part[:, :k], torch.zeros(N, D - k)], 1) for part in parts], 1)
         total = total + F.cross_entropy(given.classifier(zeroed), labels) / D
     found = loss(features, labels)
-    torch.testing.assert_close(found["full_prefix"], total, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(found, total, rtol=1e-5, atol=1e-6)
     found.backward()
     mine = given.classifier.weight.grad.clone()
     given.zero_grad()
@@ -150,22 +151,23 @@ def test_cached_losses_have_the_gradients_of_uncached_ones(model, both_ways):
         assert cached(columns(3)).item() == pytest.approx(wanted.item(), rel=1e-5)
 
 
-SAMPLED = {
-    "ranking": (lambda m: stock.MultipleNegativesRankingLoss(m), 2, None),
-    "scores": (lambda m: stock.CosineSimilarityLoss(m), 2, scores),
-    "triplets": (lambda m: stock.TripletLoss(m), 3, None),
-    "batch triplets": (lambda m: stock.BatchAllTripletLoss(m), 1, classes),
-    "hardness": (lambda m: stock.MultipleNegativesRankingLoss(m, **HARDNESS), 2, None),
+RANDOM = {
+    "ranking": ("sampled", lambda m: stock.MultipleNegativesRankingLoss(m), 2, None),
+    "ranking, drawn": ("drawn", lambda m: stock.MultipleNegativesRankingLoss(m), 2, None),
+    "scores": ("sampled", lambda m: stock.CosineSimilarityLoss(m), 2, scores),
+    "triplets": ("drawn", lambda m: stock.TripletLoss(m), 3, None),
+    "batch triplets": ("drawn", lambda m: stock.BatchAllTripletLoss(m), 1, classes),
+    "hardness": ("drawn", lambda m: stock.MultipleNegativesRankingLoss(m, **HARDNESS), 2, None),
 }
 
 
-@pytest.mark.parametrize("name", SAMPLED)
-def test_sampled_estimates_the_sum(model, name):
-    build, count, labels = SAMPLED[name]
+@pytest.mark.filterwarnings("ignore::firstk.exceptions.TrainingWarning")
+@pytest.mark.parametrize("name", RANDOM)
+def test_random_prefixes_estimate_the_sum(model, name):
+    estimator, build, count, labels = RANDOM[name]
     given, features, labels = build(model), columns(count), labels and labels()
-    loss = FullPrefixLoss(
-        model, given, estimator="sampled", log_prefixes=(), generator=torch.Generator().manual_seed(0)
-    )
+    options = {"omega": "harmonic", "generator": torch.Generator().manual_seed(0)}
+    loss = FullPrefixLoss(model, given, estimator=estimator, draws=3, **options)
     with torch.no_grad():
         draws = torch.stack([loss(features, labels) for _ in range(600)])
         wanted = reference(model, given, features, labels)
@@ -176,14 +178,36 @@ def test_sampled_estimates_the_sum(model, name):
 
 def test_the_log_holds_single_prefixes_and_the_sum_only_the_loss(model):
     given = stock.MultipleNegativesRankingLoss(model)
-    found = FullPrefixLoss(model, given)(columns(2))
+    found = FullPrefixLoss(model, given, log_prefixes="auto")(columns(2))
     assert isinstance(found, LoggedLoss)
     assert list(found) == ["full_prefix", "loss_at_8", "loss_at_12"]
     assert found.values() == [found["full_prefix"]]
     assert not found["loss_at_8"].requires_grad
     short = [F.normalize(model[0].table[i * N : i * N + N, :8], dim=1) for i in range(2)]
     torch.testing.assert_close(found["loss_at_8"], given.compute_loss_from_embeddings(short, None).detach())
-    assert isinstance(FullPrefixLoss(model, given, log_prefixes=())(columns(2)), torch.Tensor)
+
+
+def test_the_loss_is_a_tensor_that_can_be_scaled_and_added(model):
+    loss = FullPrefixLoss(model, stock.MultipleNegativesRankingLoss(model))
+    half = loss(columns(2)) / 2 + 1.0
+    assert isinstance(half, torch.Tensor)
+    assert half.requires_grad
+
+
+def test_a_list_of_lengths_has_half_of_the_weight_and_is_logged(model):
+    given = stock.MultipleNegativesRankingLoss(model)
+    loss = FullPrefixLoss(model, given, [12, 6], log_prefixes="auto")
+    omega, plain = loss.weights(D).omega, FullPrefixLoss(model, given).weights(D).omega
+    np.testing.assert_allclose(omega, (plain + np.isin(np.arange(1, D + 1), (6, 12)) / 2) / 2)
+    assert list(loss(columns(2))) == ["full_prefix", "loss_at_6", "loss_at_12"]
+    with pytest.raises(InvalidInputError, match="'matryoshka_dims' parameter"):
+        FullPrefixLoss(model, given, matryoshka_dims=[D + 1])
+
+
+def test_settings_without_an_exact_sum_are_told(model):
+    with pytest.warns(TrainingWarning, match="hardness_mode"):
+        loss = FullPrefixLoss(model, stock.MultipleNegativesRankingLoss(model, **HARDNESS))
+    assert loss.estimator == "drawn"
 
 
 def test_the_model_is_left_as_it_is(model):

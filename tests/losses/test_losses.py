@@ -10,6 +10,7 @@ import torch
 
 import firstk.losses
 from firstk._base.checks import numba_may_compile
+from firstk._base.prefix_weights import for_pairs
 from firstk.exceptions import IllegalCombinationError, InvalidInputError, MissingExtraError
 from firstk.losses import (
     FullPrefixCoSENT,
@@ -40,9 +41,9 @@ ST, SW, SB, SCORES = X.t() @ X / 12, torch.eye(7), X[:2].t() @ X[:2], torch.rand
 # name: (module, arguments, its function, the default omega of docs/theory.md, section 7)
 CASES = {
     "cross_entropy": (FullPrefixCrossEntropy(), (Z, HEAD, LABELS, BIAS), cross_entropy, "harmonic"),
-    "info_nce": (FullPrefixInfoNCE(), (Q, Z, X[:, :5]), info_nce, "harmonic"),
-    "cosine": (FullPrefixCosineSimilarity(), (Q, Z, SCORES), cosine_similarity, "harmonic"),
-    "cosent": (FullPrefixCoSENT(), (Q, Z, SCORES), cosent, "harmonic"),
+    "info_nce": (FullPrefixInfoNCE(), (Q, Z, X[:, :5]), info_nce, for_pairs(5)),
+    "cosine": (FullPrefixCosineSimilarity(), (Q, Z, SCORES), cosine_similarity, for_pairs(5)),
+    "cosent": (FullPrefixCoSENT(), (Q, Z, SCORES), cosent, for_pairs(5)),
     "reconstruction": (FullPrefixReconstruction(), (X, Z, DECODER), reconstruction, "uniform"),
     "regression": (FullPrefixRegression(), (Z, HEAD, Q[:, :3], BIAS), regression, "harmonic"),
     "free_head": (FullPrefixFreeHeadRegression(), (Z, Q[:, :3]), regression_free_head, "harmonic"),

@@ -27,6 +27,9 @@ _OWN_HEADS = 16
 _OWN_LOGITS = 16384
 # Share of the weight of prefixes that are too short which the first that is not gets.
 GATHERED = 0.25
+# Weights of pairs by default: none below a sixteenth of the width, at most 12 coordinates, and this share for the full
+# width (docs/decisions.md, "Weights of prefixes in a fine-tune").
+_PART_OF_WIDTH, _LATEST_START, _FULL_WIDTH = 16, 12, 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +121,25 @@ def start_for(classes: int) -> int:
     [1, 2, 4, 4, 5]
     """
     return max(1, math.ceil(math.log2(max(classes, 1)) / 2))
+
+
+@lru_cache(maxsize=64)
+def for_pairs(d: int, start: int | None = None) -> PrefixWeights:
+    """Return the default weights of a loss of pairs: harmonic from `start` on, and a fifth for the full width.
+
+    Prefixes too short to find anything have the largest losses, and harmonic weights from 2 on give them a third of all
+    weight, at the cost of every other length. The full width has as much as a list of five lengths would give it.
+
+    Examples
+    --------
+    >>> int(for_pairs(32).support[0]), int(for_pairs(1024).support[0]), round(float(for_pairs(32).omega[-1]), 3)
+    (2, 12, 0.208)
+    """
+    start = min(_LATEST_START, -(-d // _PART_OF_WIDTH)) if start is None else start
+    weights = _named("harmonic", d, max(min(start, d), 1))
+    omega = weights.omega * (1 - _FULL_WIDTH)
+    omega[-1] += _FULL_WIDTH
+    return _normalized(omega)
 
 
 @lru_cache(maxsize=64)

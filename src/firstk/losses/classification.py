@@ -32,8 +32,8 @@ class FullPrefixCrossEntropy(PrefixLoss):
     omega : as in `PrefixLoss`, or "auto"
         "auto": "harmonic" from the length on at which that many classes can be separated, half of log2 C coordinates
         (4 for 77 classes), unless `start` names it; that length also has a quarter of the weight of the shorter ones.
-    estimator, generator
-        "exact" or "sampled", which draws among the prefixes that share a head; source of the draws.
+    estimator, generator, draws
+        As in `PrefixLoss`; prefixes are drawn among those that share a head.
     start : int, optional
         Shortest prefix with weight, where omega is a name; without it every prefix has weight.
     n_classes : int, optional
@@ -64,9 +64,10 @@ class FullPrefixCrossEntropy(PrefixLoss):
     def __init__(
         self,
         omega: OmegaLike = "auto",
-        estimator: str = "exact",
+        estimator: str = "auto",
         *,
         start: int | None = None,
+        draws: int = 8,
         n_classes: int | None = None,
         own_heads: int | str = "auto",
         class_weight: Tensor | None = None,
@@ -76,7 +77,7 @@ class FullPrefixCrossEntropy(PrefixLoss):
         generator: torch.Generator | None = None,
         backend: str = "auto",
     ):
-        super().__init__(omega, estimator, generator, start)
+        super().__init__(omega, estimator, generator, start, draws)
         self.register_buffer("class_weight", class_weight)
         self.label_smoothing = label_smoothing
         self.ignore_index = ignore_index
@@ -126,12 +127,9 @@ class FullPrefixCrossEntropy(PrefixLoss):
         check_codes(z, "cross_entropy")
         check_codes(weight, "cross_entropy", "weight", width=z.shape[1])
         self._check_classes(weight)
-        options = {
-            "omega": self.weights(z.shape[1], len(weight)),
-            "estimator": self.estimator,
-            "generator": self.generator,
-            **self._options(),
-        }
+        after = 0 if self.own_weight is None else self._kept(z.shape[1], len(weight))
+        omega, estimator = self.settled(self.weights(z.shape[1], len(weight)), z, len(weight), after)
+        options = {"omega": omega, "estimator": estimator, "generator": self.generator, **self._options()}
         if self.own_weight is None or self.own_offset is None:
             return cross_entropy.cross_entropy(z, weight, labels, bias, **options)
         return own_heads.cross_entropy_adapted_heads(

@@ -33,8 +33,8 @@ class FullPrefixReconstruction(PrefixLoss):
     def forward(self, x: Tensor, z: Tensor, decoder: Tensor | None = None, offset: Tensor | None = None) -> Tensor:
         """Return the weighted loss of data (n, p) with codes (n, d) and a decoder (p, d), which must be given."""
         decoder = check_given(decoder, "decoder", type(self).__name__, "loss(x, z, decoder.weight, decoder.bias)")
-        omega = self.weights(z.shape[-1])
-        options: dict[str, Any] = {"estimator": self.estimator, "generator": self.generator}
+        omega, estimator = self.settled(self.weights(z.shape[-1]), z, 1)
+        options: dict[str, Any] = {"estimator": estimator, "generator": self.generator}
         return reconstruction.reconstruction(x, z, decoder, offset, omega=omega, **options)
 
     @untraced
@@ -70,8 +70,8 @@ class FullPrefixRegression(PrefixLoss):
     def forward(self, z: Tensor, weight: Tensor, targets: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
         """Return the weighted loss of codes (n, d) under a head (q, d), targets (n, q) or (n,), which must be given."""
         targets = check_given(targets, "targets", type(self).__name__, "loss(z, head.weight, targets, head.bias)")
-        omega = self.weights(z.shape[-1])
-        options: dict[str, Any] = {"estimator": self.estimator, "generator": self.generator}
+        omega, estimator = self.settled(self.weights(z.shape[-1]), z, 1)
+        options: dict[str, Any] = {"estimator": estimator, "generator": self.generator}
         return regression.regression(z, weight, targets, bias, omega=omega, **options)
 
     def per_prefix(self, z: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from firstk._base.checks import check_choice
 from firstk._base.prefix_weights import OmegaLike
 from firstk.losses.base import PrefixLoss
 from firstk.losses.functional import contrastive, cosent, cosine
-from firstk.losses.functional._inputs import check_not_sampled, untraced
+from firstk.losses.functional._inputs import check_codes, check_not_sampled, untraced
 
 
 class FullPrefixInfoNCE(PrefixLoss):
@@ -22,10 +22,10 @@ class FullPrefixInfoNCE(PrefixLoss):
 
     Parameters
     ----------
-    omega, estimator, generator, start
-        Weights of the prefixes; "exact" or "sampled"; source of the draws; shortest prefix with weight.
+    omega, estimator, generator, start, draws
+        As in `PrefixLoss`.
     temperature : float or Tensor
-        A parameter is trained with the rest.
+        A parameter is trained with the rest; another tensor is a buffer.
     similarity : "cosine" or "dot"
         Cosines are taken per prefix, and give prefix 1 no weight.
     symmetric : bool
@@ -35,18 +35,22 @@ class FullPrefixInfoNCE(PrefixLoss):
 
     def __init__(
         self,
-        omega: OmegaLike = "harmonic",
-        estimator: str = "exact",
+        omega: OmegaLike = "auto",
+        estimator: str = "auto",
         *,
         start: int | None = None,
+        draws: int = 8,
         temperature: float | Tensor = 0.05,
         similarity: str = "cosine",
         symmetric: bool = False,
         generator: torch.Generator | None = None,
         backend: str = "auto",
     ):
-        super().__init__(omega, estimator, generator, start)
-        self.temperature = temperature
+        super().__init__(omega, estimator, generator, start, draws)
+        if isinstance(temperature, Tensor) and not isinstance(temperature, nn.Parameter):
+            self.register_buffer("temperature", temperature)  # moves with the module, is in its state
+        else:
+            self.temperature = temperature
         self.similarity = check_choice(similarity, contrastive.SIMILARITIES, "similarity", type(self).__name__)
         self.symmetric = symmetric
         self.backend = backend
@@ -64,13 +68,18 @@ class FullPrefixInfoNCE(PrefixLoss):
         targets: Tensor | None = None,
     ) -> Tensor:
         """Return the weighted loss; row i of `positives` belongs to row i of `queries`."""
+        check_codes(queries, "info_nce", "queries")
+        weights = self.weights(queries.shape[-1])
+        weights = weights.without_first() if self.similarity == "cosine" else weights
+        columns = len(positives) + (0 if negatives is None else negatives.shape[:-1].numel())
+        weights, estimator = self.settled(weights, queries, columns)
         return contrastive.info_nce(
             queries,
             positives,
             negatives,
             targets=targets,
-            omega=self.weights(queries.shape[-1]),
-            estimator=self.estimator,
+            omega=weights,
+            estimator=estimator,
             generator=self.generator,
             **self._options(),
         )
@@ -91,19 +100,21 @@ class FullPrefixCosineSimilarity(PrefixLoss):
 
     def __init__(
         self,
-        omega: OmegaLike = "harmonic",
+        omega: OmegaLike = "auto",
         estimator: str = "exact",
         *,
         start: int | None = None,
+        draws: int = 8,
         generator: torch.Generator | None = None,
     ):
-        super().__init__(omega, estimator, generator, start)
+        super().__init__(omega, estimator, generator, start, draws)
 
     @untraced
     def forward(self, left: Tensor, right: Tensor, scores: Tensor) -> Tensor:
         """Return the weighted loss of pairs (n, d) with scores (n,) in [-1, 1]."""
-        options: dict[str, Any] = {"estimator": self.estimator, "generator": self.generator}
-        return cosine.cosine_similarity(left, right, scores, omega=self.weights(left.shape[-1]), **options)
+        omega, estimator = self.settled(self.weights(left.shape[-1]).without_first(), left, 1)
+        options: dict[str, Any] = {"estimator": estimator, "generator": self.generator}
+        return cosine.cosine_similarity(left, right, scores, omega=omega, **options)
 
     def per_prefix(self, left: Tensor, right: Tensor, scores: Tensor) -> Tensor:
         """Return the d separate losses, without gradient."""
@@ -123,7 +134,7 @@ class FullPrefixCoSENT(PrefixLoss):
     """
 
     def __init__(
-        self, omega: OmegaLike = "harmonic", estimator: str = "exact", *, start: int | None = None, scale: float = 20.0
+        self, omega: OmegaLike = "auto", estimator: str = "exact", *, start: int | None = None, scale: float = 20.0
     ):
         super().__init__(omega, estimator, None, start)
         check_not_sampled(

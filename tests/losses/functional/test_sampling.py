@@ -16,7 +16,7 @@ from firstk.losses.functional.cosine import cosine_similarity
 from firstk.losses.functional.cross_entropy import cross_entropy
 from firstk.losses.functional.reconstruction import reconstruction
 from firstk.losses.functional.regression import regression
-from firstk.losses.functional.sampling import cut, cut_linear, draw_prefixes
+from firstk.losses.functional.sampling import cut, cut_linear, draw_prefixes, draw_weights
 
 D = torch.float64
 CPU = torch.device("cpu")
@@ -157,3 +157,36 @@ def test_products_of_groups_are_those_of_masked_codes(n, with_bias):
     )
     for a, b in zip(mine, theirs, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+def test_drawn_weights_are_those_given_on_average_and_few():
+    weights, source = resolve_omega("harmonic", 40), torch.Generator().manual_seed(0)
+    drawn = [draw_weights(weights, 4, source, after=2) for _ in range(4000)]
+    assert all(len(each.support) <= 6 for each in drawn)
+    omega = np.array([each.omega for each in drawn])
+    np.testing.assert_allclose(omega[:, :2], np.broadcast_to(weights.omega[:2], (4000, 2)))
+    error = omega[:, 2:].std(0) / 4000**0.5
+    assert (np.abs(omega[:, 2:].mean(0) - weights.omega[2:]) < LIMIT * error).all()
+
+
+def test_drawn_lengths_vary_less_than_one_length_per_row():
+    q, p = torch.randn(2, 64, 64, dtype=D)
+    exact = measured(info_nce, (q, p))
+    source = torch.Generator().manual_seed(0)
+    one = [measured(info_nce, (q, p), estimator="sampled", generator=source) for _ in range(40)]
+    weights = resolve_omega("harmonic", 64).without_first()
+    eight = [measured(info_nce, (q, p), omega=draw_weights(weights, 8, source)) for _ in range(40)]
+    apart = [torch.stack(each).sub(exact)[:, 1:].square().sum(1).mean() for each in (one, eight)]
+    assert apart[1] < apart[0] / 2
+
+
+def test_processes_draw_different_lengths(monkeypatch):
+    weights, found = resolve_omega("uniform", 512), []
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
+    for rank in (0, 1):
+        monkeypatch.setattr(torch.distributed, "get_rank", lambda rank=rank: rank)
+        torch.manual_seed(5)  # as a trainer seeds every process
+        found.append((draw_weights(weights, 8).support.tolist(), draw_prefixes(weights, 16, CPU).tolist()))
+    assert found[0][0] != found[1][0]
+    assert found[0][1] != found[1][1]

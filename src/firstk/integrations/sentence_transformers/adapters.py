@@ -6,6 +6,7 @@ a single prefix, for logs and tests.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,14 +17,12 @@ from sentence_transformers.sentence_transformer import losses as stock
 from sentence_transformers.util import all_gather_with_grad, cos_sim, dot_score, get_rank, pairwise_cos_sim
 from torch import Tensor, nn
 
-from firstk._base.prefix_weights import PrefixWeights
-from firstk.exceptions import IllegalCombinationError, InvalidInputError
+from firstk.exceptions import IllegalCombinationError, InvalidInputError, TrainingWarning
 from firstk.losses.functional._inputs import as_tensor
 from firstk.losses.functional.contrastive import info_nce
 from firstk.losses.functional.cosent import cosent
 from firstk.losses.functional.cosine import cosine_similarity
 from firstk.losses.functional.cross_entropy import cross_entropy
-from firstk.losses.functional.sampling import draw_prefixes
 from firstk.solvers.gradient.losses.base import PrefixSum
 
 Columns = list[Tensor]
@@ -46,7 +45,16 @@ class LossAdapter:
 
     loss: Any
 
-    estimators: ClassVar[tuple[str, ...]] = ("exact", "sampled")
+    estimators: ClassVar[tuple[str, ...]] = ("exact", "drawn", "sampled")
+
+    @property
+    def first_counts(self) -> bool:
+        """Whether prefix 1 says anything: its cosine is +1 or -1."""
+        return False
+
+    def columns(self, embeddings: Columns) -> int:
+        """Return how many logits a row and prefix has: what the exact sum costs."""
+        return 1
 
     def total(self, embeddings: Columns, labels: Tensor | None, prefixes: PrefixSum) -> Tensor:
         """Return sum_k omega_k loss_k."""
@@ -64,6 +72,15 @@ class Contrastive(LossAdapter):
     def settings(self) -> Any:
         """The ranking loss that holds the settings; cached losses wrap one."""
         return self.loss.loss if isinstance(self.loss, stock.CachedMultipleNegativesRankingLoss) else self.loss
+
+    @property
+    def first_counts(self) -> bool:
+        """Whether dot products are compared."""
+        return self.settings.similarity_fct is dot_score
+
+    def columns(self, embeddings: Columns) -> int:
+        """Return how many documents a query is compared with."""
+        return sum(len(column) for column in embeddings[1:])
 
     def total(self, embeddings: Columns, labels: Tensor | None, prefixes: PrefixSum) -> Tensor:
         """Return the full-prefix InfoNCE; documents are gathered from all devices if the loss is set to."""
@@ -125,6 +142,8 @@ class Classified(LossAdapter):
     head over m d features, m per coordinate, in which only every m-th prefix has weight.
     """
 
+    first_counts = True
+
     def _features(self, embeddings: Columns) -> Tensor:
         """Return the input of the classifier, (n, m, d)."""
         u, v = _two(embeddings, self.loss)
@@ -169,6 +188,8 @@ class Distilled(LossAdapter):
 
     estimators: ClassVar[tuple[str, ...]] = ("exact",)
 
+    first_counts = True
+
     def _errors(self, embeddings: Columns, labels: Tensor | None) -> Tensor:
         """Return the mean squared error of each coordinate, (d,)."""
         teacher, d = _given(labels, self.loss).detach(), embeddings[0].shape[1]
@@ -195,16 +216,16 @@ class Distilled(LossAdapter):
 class Drawn(LossAdapter):
     """Any other loss of embeddings, at prefixes drawn with probability omega.
 
-    One prefix is drawn for the whole batch, so the estimate is unbiased even if the loss compares rows.
+    The rows of a batch share the drawn lengths, so the estimate is unbiased even if the loss compares rows.
     """
 
-    estimators: ClassVar[tuple[str, ...]] = ("sampled",)
+    estimators: ClassVar[tuple[str, ...]] = ("drawn",)
 
     def total(self, embeddings: Columns, labels: Tensor | None, prefixes: PrefixSum) -> Tensor:
-        """Return the loss at one prefix drawn for the batch."""
-        weights: PrefixWeights = prefixes.weights.without_first()
-        k = int(draw_prefixes(weights, 1, torch.device("cpu"), prefixes.generator))
-        return self.at(embeddings, labels, k)
+        """Return sum_k omega_k loss_k over the prefixes with weight, one ordinary loss each."""
+        weights = prefixes.weights
+        parts = [weights.omega[k - 1] * self.at(embeddings, labels, k) for k in weights.support.tolist()]
+        return torch.stack(parts).sum()
 
 
 def _two(embeddings: Columns, loss: nn.Module) -> Columns:
@@ -276,5 +297,12 @@ def adapter_of(loss: nn.Module) -> LossAdapter:
     if getattr(loss, "gather_across_devices", False):
         raise IllegalCombinationError(
             f"{asked} with gather_across_devices=True", "each device would draw a different prefix", _SUPPORTED
+        )
+    if any(isinstance(loss, kind) for kind, *_ in _KNOWN):
+        warnings.warn(
+            f"{asked} sums every prefix for its plain form only: with these settings (hardness_mode, a similarity or a "
+            "loss function of your own) it is computed at drawn prefixes, one ordinary loss each.",
+            TrainingWarning,
+            stacklevel=3,
         )
     return Drawn(loss)

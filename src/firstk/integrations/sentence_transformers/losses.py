@@ -14,9 +14,10 @@ from sentence_transformers.base.losses import CachedLossMixin, uses_gradient_cac
 from torch import Tensor, nn
 
 from firstk._base.checks import bad_parameter, check_choice, is_int
-from firstk._base.prefix_weights import OmegaLike
+from firstk._base.prefix_weights import OmegaLike, PrefixWeights
 from firstk.exceptions import IllegalCombinationError
 from firstk.integrations.sentence_transformers.adapters import Columns, adapter_of
+from firstk.losses.base import PrefixLoss
 from firstk.losses.functional._inputs import weights_of
 from firstk.solvers.gradient.losses.base import PrefixSum
 
@@ -47,7 +48,7 @@ class LoggedLoss(dict[str, Tensor]):
         return float(self["full_prefix"].detach())
 
 
-class FullPrefixLoss(CachedLossMixin, nn.Module):
+class FullPrefixLoss(CachedLossMixin, PrefixLoss):
     """Weighted sum of a loss over all prefixes: sum_k omega_k loss_k, with loss_k the given loss on k coordinates.
 
     Cosines and distances are computed after truncation and normalization, as in a search over prefixes; a softmax
@@ -60,19 +61,16 @@ class FullPrefixLoss(CachedLossMixin, nn.Module):
     loss : nn.Module
         A loss of sentence-transformers for the same model. Summed exactly: MultipleNegativesRankingLoss (one way or
         symmetric, cosine or dot product) and its cached form, CoSENTLoss, CosineSimilarityLoss, SoftmaxLoss, MSELoss.
-        Other functions of embeddings (triplets, batch-hard triplets, contrastive, margins) are computed at a drawn
-        prefix.
-    omega : str, mapping or array-like
-        Weights of the prefixes: "harmonic" (equal weight for every octave), "uniform", "reverse_harmonic", d numbers,
-        or {k: weight}; normalized to sum to one.
-    estimator : "auto", "exact" or "sampled"
-        "exact": all prefixes of all rows. "sampled": prefixes drawn with probability omega, one per row if the loss is
-        a sum over rows, else one per batch. "auto": exact where possible.
-    log_prefixes : "auto" or sequence of int
-        Prefixes whose losses are logged in addition to the sum, as ``loss_at_8``; "auto": 8, 32, 128 and the full
-        width. With () the loss is returned as a plain tensor.
-    generator : torch.Generator, optional
-        Source of the draws.
+        Other functions of embeddings (triplets, batch-hard triplets, contrastive, margins) are computed at drawn
+        prefixes.
+    matryoshka_dims : sequence of int, optional
+        Lengths that share half of the weight, as MatryoshkaLoss takes them; omega says the other half. Not needed:
+        without it every length has weight.
+    omega, start, estimator, draws, generator
+        As in `PrefixLoss`. "sampled" is for losses that are sums over rows.
+    log_prefixes : sequence of int, or "auto"
+        Prefixes whose losses the trainer logs in addition to the sum, as ``loss_at_8``; "auto": `matryoshka_dims`,
+        or 8, 32, 128 and the full width. The loss is then a dictionary, as the trainer takes it; else it is a tensor.
 
     Examples
     --------
@@ -86,41 +84,58 @@ class FullPrefixLoss(CachedLossMixin, nn.Module):
         self,
         model: SentenceTransformer,
         loss: nn.Module,
+        matryoshka_dims: Sequence[int] = (),
         *,
-        omega: OmegaLike = "harmonic",
+        omega: OmegaLike = "auto",
+        start: int | None = None,
         estimator: str = "auto",
-        log_prefixes: str | Sequence[int] = "auto",
+        draws: int = 8,
+        log_prefixes: str | Sequence[int] = (),
         generator: torch.Generator | None = None,
     ):
-        super().__init__()
+        PrefixLoss.__init__(self, omega, estimator, generator, start, draws)
         self.model = model
         self.loss = loss
         self.adapter = adapter_of(loss)
-        self.omega = omega
-        self.estimator = self._settled(check_choice(estimator, ("auto", "exact", "sampled"), "estimator", _OWNER))
-        self.log_prefixes = _checked_prefixes(log_prefixes, model.get_embedding_dimension())
-        self.generator = generator
+        self._check_possible()
+        width = model.get_embedding_dimension()
+        self.matryoshka_dims = _checked_prefixes(matryoshka_dims, width, "matryoshka_dims")
+        if isinstance(log_prefixes, str):
+            check_choice(log_prefixes, ("auto",), "log_prefixes", _OWNER)
+            self.log_prefixes = self.matryoshka_dims or (*_LOGGED, width or _LOGGED[-1])
+        else:
+            self.log_prefixes = _checked_prefixes(log_prefixes, width, "log_prefixes")
         self.uses_gradient_cache = uses_gradient_cache(loss)
         if self.uses_gradient_cache:
             self.mini_batch_size = loss.mini_batch_size  # type: ignore[assignment]
             self.mini_batch_num_tokens = loss.mini_batch_num_tokens  # type: ignore[assignment]
             self.show_progress_bar = loss.show_progress_bar  # type: ignore[assignment]
-        if (width := model.get_embedding_dimension()) is not None:
-            weights_of(omega, width, _OWNER)
+        if width is not None:
+            self.weights(width)
         self._parts: dict[int, Tensor] = {}
 
-    def _settled(self, estimator: str) -> str:
+    def _check_possible(self) -> None:
+        """Raise an error for an estimator that the loss does not have; with only one, "auto" is that one."""
         possible = self.adapter.estimators
-        if estimator == "auto":
-            return possible[0]
-        if estimator not in possible:
+        if self.estimator == "auto" and len(possible) == 1:
+            self.estimator = possible[0]
+        elif self.estimator not in ("auto", *possible):
             why = {
                 "exact": "there is no exact sum over prefixes for it",
-                "sampled": "it is not a sum over rows, and all its prefixes cost little more than one",
-            }[estimator]
-            asked = f"FullPrefixLoss around {type(self.loss).__name__} with estimator='{estimator}'"
+                "drawn": "all its prefixes cost little more than one",
+                "sampled": "it is not a sum over rows",
+            }[self.estimator]
+            asked = f"FullPrefixLoss around {type(self.loss).__name__} with estimator='{self.estimator}'"
             raise IllegalCombinationError(asked, why, f"estimator='{possible[0]}'")
-        return estimator
+
+    def weights(self, d: int) -> PrefixWeights:
+        """Return the weights of the prefixes of d coordinates; half of them for `matryoshka_dims`, if there are any."""
+        weights = super().weights(d)
+        weights = weights if self.adapter.first_counts else weights.without_first()
+        if not self.matryoshka_dims:
+            return weights
+        listed = weights_of(dict.fromkeys(self.matryoshka_dims, 1.0), d, _OWNER)
+        return weights_of(weights.omega + listed.omega, d, _OWNER)
 
     def forward(
         self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None
@@ -137,13 +152,13 @@ class FullPrefixLoss(CachedLossMixin, nn.Module):
         """Return the weighted loss of embeddings, (n, d) for each column of texts."""
         d = embeddings[0].shape[1]
         self._parts = self._logged(embeddings, labels, d)
-        prefixes = PrefixSum(weights_of(self.omega, d, _OWNER), self.estimator, self.generator)
-        return self.adapter.total(embeddings, labels, prefixes)
+        weights, estimator = self.settled(self.weights(d), embeddings[0], self.adapter.columns(embeddings))
+        return self.adapter.total(embeddings, labels, PrefixSum(weights, estimator, self.generator))
 
     @torch.no_grad()
     def _logged(self, embeddings: Columns, labels: Tensor | None, d: int) -> dict[int, Tensor]:
-        asked = (*_LOGGED, d) if isinstance(self.log_prefixes, str) else self.log_prefixes
-        return {k: self.adapter.at(embeddings, labels, k) for k in sorted({min(k, d) for k in asked})}
+        lengths = sorted({min(k, d) for k in self.log_prefixes})
+        return {k: self.adapter.at(embeddings, labels, k) for k in lengths}
 
     def calculate_loss(
         self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
@@ -164,12 +179,10 @@ class FullPrefixLoss(CachedLossMixin, nn.Module):
 _OWNER = FullPrefixLoss.__name__
 
 
-def _checked_prefixes(prefixes: str | Sequence[int], width: int | None) -> str | tuple[int, ...]:
-    """Return "auto", or the prefixes to log as a tuple."""
-    if isinstance(prefixes, str):
-        return check_choice(prefixes, ("auto",), "log_prefixes", _OWNER)
+def _checked_prefixes(prefixes: Sequence[int], width: int | None, name: str) -> tuple[int, ...]:
+    """Return lengths as a tuple."""
     most = "" if width is None else f" of at most {width}"
     for k in prefixes:
         if not is_int(k) or k < 1 or (width is not None and k > width):
-            raise bad_parameter("log_prefixes", _OWNER, f"'auto' or prefix lengths{most}", k)
+            raise bad_parameter(name, _OWNER, f"prefix lengths{most}", k)
     return tuple(map(int, prefixes))

@@ -34,6 +34,13 @@ def drawing(generator: torch.Generator | Stratum | None, n: int) -> tuple[torch.
     return generator, n, None
 
 
+def rank_shift() -> float:
+    """Return by which part of a slice the draws of this process are moved: trainers seed all processes alike."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_rank() / torch.distributed.get_world_size()
+    return 0.0
+
+
 def normal_like(z: Tensor, generator: torch.Generator | Stratum | None) -> Tensor:
     """Draw standard normal numbers, one for each entry of a code."""
     source, n, taken = drawing(generator, len(z))

@@ -1,4 +1,4 @@
-"""Sampled full-prefix losses: one prefix per row, drawn with probability omega (Bao et al. 2020, section 5).
+"""Full-prefix losses at drawn prefixes: a few lengths shared by all rows, or one per row (Bao et al. 2020, section 5).
 
 For a loss that is a sum over rows, loss and gradient are unbiased estimates of the exact weighted ones, at the
 cost of one ordinary pass. The draws are stratified: the n rows of a batch use one point in each of n equal slices
@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from firstk._base.prefix_weights import PrefixWeights
+from firstk._base.prefix_weights import PrefixWeights, beyond, resolve_omega
 from firstk.losses.functional._inputs import differentiable_once
-from firstk.losses.functional.draws import Stratum, drawing
+from firstk.losses.functional.draws import Stratum, drawing, rank_shift
 
 
 def draw_prefixes(
@@ -34,10 +34,41 @@ def draw_prefixes(
     source, n, taken = drawing(generator, n)
     at = torch.device("cpu") if source is None else source.device
     slices = torch.randperm(n, generator=source, device=at)
+    if source is None:
+        slices = (slices + int(rank_shift() * n)) % max(n, 1)
     points = (slices + torch.rand(n, generator=source, device=at, dtype=torch.float64)) / max(n, 1)
     points = points if taken is None else points[taken.to(at)]
     support, edges = (torch.from_numpy(part).to(at) for part in (weights.support, weights.edges))
     return support[torch.bucketize(points, edges, right=True)].to(device)
+
+
+def draw_weights(
+    weights: PrefixWeights, draws: int, generator: torch.Generator | None = None, after: int = 0
+) -> PrefixWeights:
+    """Return weights on lengths that are drawn anew and shared by all rows: `draws` of those past `after`.
+
+    One point in each of `draws` equal slices of the weight past `after` says the length, and each has the same share of
+    it. The expected weights are those given, so a loss with the drawn ones is an unbiased estimate, of loss and
+    gradient, for any loss. Without a generator, processes of torch.distributed draw different lengths.
+
+    Examples
+    --------
+    >>> from firstk._base.prefix_weights import resolve_omega
+    >>> drawn = draw_weights(resolve_omega("uniform", 64), 4)
+    >>> len(drawn.support), drawn.omega.sum().item()
+    (4, 1.0)
+    """
+    if int((weights.support > after).sum()) <= draws:
+        return weights
+    source = torch.device("cpu") if generator is None else generator.device
+    points = torch.rand(draws, generator=generator, device=source, dtype=torch.float64).cpu().numpy()
+    if generator is None:
+        points = (points + rank_shift()) % 1.0
+    share, rest = beyond(weights, after)
+    at = np.searchsorted(rest.edges, (np.arange(draws) + points) / draws, side="right")
+    omega = np.where(np.arange(weights.d) < after, weights.omega, 0.0)
+    np.add.at(omega, rest.support[at] - 1, share / draws)
+    return resolve_omega(omega, weights.d)
 
 
 def _masked(x: Tensor, k: Tensor) -> Tensor:
