@@ -18,6 +18,7 @@ from firstk.data import load_scifact
 from firstk.data.files import write_vectors
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.recommendation import Recommendation
+from firstk.estimator.fit_files import draw_groups
 from firstk.evaluation.recommending import Limits
 from firstk.evaluation.records import read_report
 from firstk.exceptions import CorruptModelError
@@ -106,8 +107,28 @@ def test_curve_evaluates_the_queries_that_the_fit_held_out(store):
     found = json.loads(firstk(store, "curve", "by ids", *SEARCH, "ids.tsv", "--id", "_id", "--json").stdout)
     ours = read_report(store / "by ids").lead.ours
     np.testing.assert_array_equal(found["curve"]["score"], ours.score)
-    assert "They were held out; the model was fitted on pairs of the others." in found["judged"]
+    assert "The 48 queries that the model was fitted on are left out." in found["judged"]
     assert any("on new documents, which the fit has not learned from" in note for note in found["notes"])
+
+
+def test_one_more_judgement_brings_no_query_back_that_taught_the_model(store):
+    before = json.loads(firstk(store, "curve", "by ids", *SEARCH, "ids.tsv", "--id", "_id", "--json").stdout)
+    lines = (store / "ids.tsv").read_text().splitlines()
+    taught = set(map(str, QUERY_IDS)) - {line.split("\t")[0] for line in held_out_lines(store)}
+    query = sorted(taught)[0]
+    (store / "more.tsv").write_text("\n".join([*lines, f"{query}\t{DOCUMENT_IDS[90]}\t1"]) + "\n")
+    after = json.loads(firstk(store, "curve", "by ids", *SEARCH, "more.tsv", "--id", "_id", "--json").stdout)
+    assert after["curve"] == before["curve"]
+    only = [lines[0], *(line for line in lines[1:] if line.split("\t")[0] in taught)]
+    (store / "taught.tsv").write_text("\n".join(only) + "\n")
+    every = json.loads(firstk(store, "curve", "by ids", *SEARCH, "taught.tsv", "--id", "_id", "--json").stdout)
+    assert any("was fitted on all of these queries" in note for note in every["notes"])
+
+
+def held_out_lines(store):
+    """Return the lines of judgements whose queries the fit has held out, by its own draw."""
+    held = {str(QUERY_IDS[query]) for query in draw_groups(np.arange(M), 0.2).held}
+    return [line for line in (store / "ids.tsv").read_text().splitlines()[1:] if line.split("\t")[0] in held]
 
 
 def test_what_is_printed_names_the_store(store):
@@ -155,12 +176,18 @@ def test_ids_of_two_names_are_asked_for_where_one_file_has_the_name_alone(store,
     firstk(store, "curve", "by ids", *search, "--id", "qid,_id", "--no-baselines")
 
 
-def test_a_document_that_is_judged_twice_is_named_with_its_file(store):
+def test_a_judgement_that_is_repeated_counts_once_and_two_grades_are_refused(store):
     lines = (store / "ids.tsv").read_text()
+    query, document, grade = lines.splitlines()[1].split("\t")
+    curve = ("curve", "by ids", *SEARCH)
     (store / "twice.tsv").write_text(lines + lines.splitlines()[1] + "\n")
-    query, document, _ = lines.splitlines()[1].split("\t")
-    said = firstk(store, "curve", "by ids", *SEARCH, "twice.tsv", "--id", "_id", code=1).stderr
-    assert "'twice.tsv' judges a document more than once for one query in 1 of 121 lines" in said
+    done = firstk(store, *curve, "twice.tsv", "--id", "_id", "--json", "--no-baselines")
+    assert "note: 1 line repeats an earlier line of 'twice.tsv'" in done.stderr
+    once = firstk(store, *curve, "ids.tsv", "--id", "_id", "--json", "--no-baselines")
+    assert json.loads(done.stdout)["curve"] == json.loads(once.stdout)["curve"]
+    (store / "two.tsv").write_text(f"{lines}{query}\t{document}\t{int(grade) + 1}\n")
+    said = firstk(store, *curve, "two.tsv", "--id", "_id", code=1).stderr
+    assert "'two.tsv' gives a document more than one grade for one query in 1 of 121 lines" in said
     assert f"document {document} for query {query}" in said
 
 

@@ -14,7 +14,7 @@ from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.recommending import Limits
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import EvaluationData
-from firstk.moments.fingerprint import document_hashes
+from firstk.moments.fingerprint import document_hashes, pair_hashes
 
 RNG = np.random.default_rng(5)
 DOCUMENTS = RNG.standard_normal((120, 12)) * np.arange(12, 0, -1)
@@ -137,7 +137,7 @@ def test_batches_and_merged_encoders_know_the_documents_of_all_pairs():
         one.partial_fit_pairs(QUERIES[rows], DOCUMENTS[OF[rows]])
     for other in (batches, apart[0].merge(apart[1])):
         np.testing.assert_array_equal(other.encoder_.learned, whole.encoder_.learned)
-    np.testing.assert_array_equal(whole.encoder_.learned, document_hashes(DOCUMENTS[OF]))
+    np.testing.assert_array_equal(whole.encoder_.learned, pair_hashes({"left": QUERIES, "right": DOCUMENTS[OF]}))
 
 
 def test_python_is_advised_by_the_same_queries_as_the_commands():

@@ -13,10 +13,12 @@ from firstk.exceptions import FirstkWarning
 
 @contextmanager
 def warnings_as_notes() -> Iterator[None]:
-    """Print warnings of the library as notes, without the line of code."""
+    """Print warnings of the library as notes, without the line of code; also where the command ends with an error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", FirstkWarning)
-        yield
-    for text in dict.fromkeys(str(one.message) for one in caught):
-        typer.echo(f"firstk: note: {text}", err=True)
+        try:
+            yield
+        finally:
+            for text in dict.fromkeys(str(one.message) for one in caught):
+                typer.echo(f"firstk: note: {text}", err=True)

@@ -11,7 +11,6 @@ import typer
 
 from firstk._base.atomic_file import check_new
 from firstk.cli._counts import read_count
-from firstk.cli._notes import warnings_as_notes
 from firstk.cli._options import (
     ByRowOption,
     FilterOption,
@@ -179,7 +178,7 @@ def align(
         label,
     )
     files.check()
-    with step_progress(None, quiet=quiet or json, what="aligning") as begin, warnings_as_notes():
+    with step_progress(None, quiet=quiet or json, what="aligning") as begin:
         begin("reading")
         data, said = read_upgrade(files)
         shares = _shares(terms, len(data.old))

@@ -145,8 +145,9 @@ class FittedEncoder:
     sample : mapping or None
         Rows of the fit ("X", maybe "weight"), from which `quantizer` fits cells when it is first asked for; not saved.
     learned : ndarray of uint64 or None
-        Hashes of the documents in the pairs of the fit, ascending (`firstk.moments.fingerprint.document_hashes`), so
-        that searches for new documents can be told from others; None of a fit on rows.
+        Hashes of the queries and documents in the pairs of the fit, ascending
+        (`firstk.moments.fingerprint.pair_hashes`), so that new queries, and searches for new documents, can be told
+        from others; None of a fit on rows.
     profile : RowProfile or None
         What the rows of the fit were like under this encoder, with which `check` compares later rows.
     """

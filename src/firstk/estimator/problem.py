@@ -38,7 +38,7 @@ from firstk.encoder.network import MLP
 from firstk.estimator import auto as selection
 from firstk.exceptions import FewRowsWarning, IllegalCombinationError, InvalidInputError
 from firstk.metrics.curve import METRICS
-from firstk.moments.fingerprint import Fingerprint, document_hashes, fingerprint_and_priorities, row_priorities
+from firstk.moments.fingerprint import Fingerprint, fingerprint_and_priorities, pair_hashes, row_priorities
 from firstk.moments.moments import Moments
 from firstk.moments.pairs import PairMoments
 from firstk.moments.statistics import VECTORS, RowSample, Statistics, lowest_rows, sample_capacity
@@ -120,9 +120,9 @@ class Problem:
 
     @staticmethod
     def _identify(statistics: Statistics, rows: Rows) -> None:
-        """Note who the rows are, as they came; of pairs, which documents are in them too."""
+        """Note who the rows are, as they came; of pairs, which queries and documents are in them too."""
         statistics.fingerprint = Fingerprint.of(rows)
-        statistics.learned = document_hashes(rows["right"]) if "right" in rows else None
+        statistics.learned = pair_hashes(rows) if "right" in rows else None
 
     def _moments_of(self, rows: Rows) -> Moments | PairMoments:
         """Return the moments of rows or pairs."""

@@ -37,7 +37,7 @@ from firstk.evaluation.new_documents import population_of, with_seen
 from firstk.evaluation.operating_points import PrecisionTable
 from firstk.evaluation.overlap import HELD_OUT, SEED, TrainingOverlap, same_file, seed_of, shared_rows, training_overlap
 from firstk.evaluation.precision_cost import OWN_METRICS, default_bytes, default_lengths, ladder, precision_table
-from firstk.evaluation.query_split import split_of_training
+from firstk.evaluation.query_split import pairs_of_new_queries
 from firstk.evaluation.recommending import KEEP, Limits
 from firstk.evaluation.search_notes import search_notes
 from firstk.exceptions import InvalidInputError
@@ -402,29 +402,21 @@ def _metric_of_judged(judged: JudgedPairs, metric: str) -> str:
 
 def _pairs(encoder: FittedEncoder, request: CurveRequest, judged: JudgedPairs, metric: str) -> EvaluationInput:
     """Take pairs, of which the cosines are to agree with the scores."""
-    columns, split, rest = judged.columns, split_of_training(encoder, judged), ""
-    if split is not None and len(split.held):
-        columns = {name: part[split.held] for name, part in columns.items()}
-        rest = " They were held out; the model was fitted on the others."
+    new, left_out, notes = _not_learned_from(encoder, judged, "left sides")
+    columns = {name: part[new] for name, part in judged.columns.items()}
     found, count = _sample(stream_of_pairs(columns), request.most, request.place.pairs, "pairs")
     data = EvaluationData(left=found["left"], right=found["right"], scores=found.get("scores"))
-    said = f"Evaluated on {count} of {_name(request.place.pairs)}.{rest}"
-    return EvaluationInput(data, metric, said, _training(encoder, request), judged.itemsize)
+    said = f"Evaluated on {count} of {_name(request.place.pairs)}.{left_out}"
+    return EvaluationInput(data, metric, said, _training(encoder, request), judged.itemsize, notes=tuple(notes))
 
 
 def _searches(encoder: FittedEncoder, request: CurveRequest, judged: JudgedPairs, metric: str) -> EvaluationInput:
-    """Take queries and all documents; of queries that the model has learned from, those that were held out."""
-    split = split_of_training(encoder, judged)
-    held = split is not None and len(split.held) > 0
-    some = judged.some_queries(request.most, SEED)
-    data = split.evaluation if split is not None and held else with_seen(judged.evaluation(some), encoder.learned)
+    """Take all documents, and the queries that the model has not learned from."""
+    new, left_out, warned = _not_learned_from(encoder, judged, "queries")
+    data = with_seen(judged.evaluation(judged.some_queries(request.most, SEED, new)), encoder.learned)
     people = population_of(data)
-    said, notes = judged.described(data), search_notes(encoder, people, metric)
-    if held:
-        said += " They were held out; the model was fitted on pairs of the others."
-    elif split is not None:
-        notes.append("The model was fitted on these judgements, so scores are better than those of new queries.")
-    elif data.query_seen is None and learned_from(encoder.config) == "pair":
+    said, notes = judged.described(data) + left_out, [*search_notes(encoder, people, metric), *warned]
+    if data.query_seen is None and learned_from(encoder.config) == "pair":
         notes.append(
             "This model was saved without the hashes of the documents that it has learned from, so searches for new "
             "documents cannot be told from others, and may fare worse than these. Fit it again to have them."
@@ -433,6 +425,18 @@ def _searches(encoder: FittedEncoder, request: CurveRequest, judged: JudgedPairs
     training = _training(encoder, request)
     training = judged.documents if training is None else training
     return EvaluationInput(data, metric, said, training, judged.itemsize, judged.store, tuple(notes))
+
+
+def _not_learned_from(encoder: FittedEncoder, judged: JudgedPairs, what: str) -> tuple[np.ndarray, str, list[str]]:
+    """Return the pairs of queries that did not teach the model, how many did, and a note where there are no others."""
+    new = pairs_of_new_queries(encoder, judged)
+    taught = len(np.unique(judged.pairs[:, 0])) - len(np.unique(judged.pairs[new, 0]))
+    if not taught:
+        return new, "", []
+    if not len(new):
+        note = f"The model was fitted on all of these {what}, so scores are better than those of new ones."
+        return np.arange(len(judged.pairs)), "", [note]
+    return new, f" The {taught:,} {what} that the model was fitted on are left out.", []
 
 
 def _training(encoder: FittedEncoder, request: CurveRequest) -> np.ndarray | None:

@@ -155,9 +155,8 @@ def _only_evaluated(place: VectorSource, held_out: str, share: float | None) -> 
     if share == 0:
         return None, ""
     judged = read_judged_pairs(place if share is not None else replace(place, relevance=held_out))
-    everything = np.arange(len(judged.pairs))
-    held = judged.some_queries(MOST_HELD)
-    return QuerySplit(judged, everything[:0], everything if held is None else held), "No judgement was learned from."
+    nothing = np.arange(0)
+    return QuerySplit(judged, nothing, judged.some_queries(MOST_HELD)), "No judgement was learned from."
 
 
 def _own_judgements(place: VectorSource, judged: JudgedPairs, held_out: str) -> tuple[QuerySplit, str]:

@@ -7,6 +7,7 @@ together. Where that is no score to be matched, it is a search: all documents ar
 from __future__ import annotations
 
 import csv
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -24,7 +25,7 @@ from firstk.data.files.gzipped import open_text, reading_text
 from firstk.data.files.opening import find_files
 from firstk.evaluation.inputs import File, Rows, VectorSource, read_rows
 from firstk.evaluation.row_names import RowNames, column_of, usual
-from firstk.exceptions import InvalidInputError
+from firstk.exceptions import FirstkWarning, InvalidInputError
 from firstk.metrics.curve import EvaluationData
 from firstk.metrics.judgements import as_text
 
@@ -104,13 +105,14 @@ class JudgedPairs:
         pairs = np.concatenate([self.pairs, other.pairs])
         return replace(self, pairs=pairs, scores=np.concatenate([self.grades, other.grades]), graded=True)
 
-    def some_queries(self, most: int, seed: int = 0) -> np.ndarray | None:
-        """Return the numbers of the pairs of at most so many queries, drawn at random; None where that is all."""
-        queries = np.unique(self.pairs[:, 0])
+    def some_queries(self, most: int, seed: int = 0, among: np.ndarray | None = None) -> np.ndarray:
+        """Return the numbers of the pairs of at most so many queries, drawn at random; of those in `among` if given."""
+        pairs = np.arange(len(self.pairs)) if among is None else among
+        queries = np.unique(self.pairs[pairs, 0])
         if len(queries) <= most:
-            return None
+            return pairs
         drawn = np.random.default_rng(seed).choice(queries, size=most, replace=False)
-        return np.flatnonzero(np.isin(self.pairs[:, 0], drawn))
+        return pairs[np.isin(self.pairs[pairs, 0], drawn)]
 
     @property
     def searches(self) -> bool:
@@ -371,7 +373,8 @@ def _of_names(
     scores = None if len(columns) == 2 else _scores(columns[2], names[2], source, graded)[kept]
     if graded:
         scores = np.ones(len(kept), dtype=np.int64) if scores is None else scores
-        _check_once(np.column_stack(rows)[kept], [column[kept] for column in columns[:2]], source)
+        once = _judged_once(np.column_stack(rows)[kept], scores, [column[kept] for column in columns[:2]], source)
+        kept, scores = kept[once], scores[once]
     return JudgedPairs(
         queries.X,
         documents.X,
@@ -388,16 +391,20 @@ def _of_names(
     )
 
 
-def _check_once(rows: np.ndarray, names: Sequence[np.ndarray], source: File) -> None:
-    """Raise for a document that is judged twice for one query."""
-    first = np.unique(rows, axis=0, return_index=True)[1]
-    again = np.setdiff1d(np.arange(len(rows)), first)
-    if len(again):
-        query, document = (column[again[0]] for column in names)
+def _judged_once(rows: np.ndarray, grades: np.ndarray, names: Sequence[np.ndarray], source: File) -> np.ndarray:
+    """Return the first line of each judgement; raise where a document has two grades for one query."""
+    first, judgement = np.unique(rows, axis=0, return_index=True, return_inverse=True)[1:]
+    other = np.flatnonzero(grades != grades[first][judgement.ravel()])
+    if len(other):
+        query, document = (column[other[0]] for column in names)
         raise InvalidInputError(
-            f"'{source}' judges a document more than once for one query in {len(again):,} of {len(rows):,} lines, such "
-            f"as document {document} for query {query}. Keep one line of each."
+            f"'{source}' gives a document more than one grade for one query in {len(other):,} of {len(rows):,} lines, "
+            f"such as document {document} for query {query}. Keep one line of each."
         )
+    if repeated := len(rows) - len(first):
+        lines = "1 line repeats" if repeated == 1 else f"{repeated:,} lines repeat"
+        warnings.warn(f"{lines} an earlier line of '{source}': each counts once.", FirstkWarning, stacklevel=2)
+    return np.sort(first)
 
 
 def read_side(path: File, place: VectorSource, *beside: str | None) -> Rows:

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from firstk.encoder.fitted import FittedEncoder
-from firstk.estimator.fit_files import MOST_REFERENCE, draw_groups
+from firstk.estimator.fit_files import draw_groups
 from firstk.evaluation.judged_pairs import JudgedPairs
 from firstk.evaluation.new_documents import with_seen
-from firstk.evaluation.overlap import HELD_OUT, seed_of
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import EvaluationData
-from firstk.moments.fingerprint import Fingerprint, document_hashes
+from firstk.moments.fingerprint import document_hashes, query_hashes
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,33 +62,13 @@ class QuerySplit:
         return pairs
 
 
-def split_of_training(encoder: FittedEncoder, judged: JudgedPairs) -> QuerySplit | None:
-    """Return how judgements were divided when the model was fitted on them; None where it was fitted on something else.
+def pairs_of_new_queries(encoder: FittedEncoder, judged: JudgedPairs) -> np.ndarray:
+    """Return the numbers of the pairs whose queries, or left sides, the model has not learned from.
 
-    The model holds the fingerprint of its pairs, their number and the seed. So the draw is made again, and it was of
-    these judgements if what is left over has that fingerprint.
+    The model holds the hash of every query that taught it, so that files with more judgements than those of the fit, or
+    with others, are told apart query by query.
     """
-    recorded, rows = encoder.config.get("data_fingerprint"), encoder.config.get("rows")
-    if recorded is None or rows is None:
-        return None
-    seed = seed_of(encoder.config)
-    for share in _shares(judged, int(rows), seed):
-        split = QuerySplit.by_query(judged, share, seed)
-        pairs = judged.to_learn(split.learned)
-        if "scores" in pairs:  # as fits take them
-            pairs["scores"] = pairs["scores"].astype(np.float64)
-        if len(pairs["left"]) == rows and str(Fingerprint.of(pairs)) == recorded:
-            return split
-    return None
-
-
-def _shares(judged: JudgedPairs, rows: int, seed: int) -> list[float]:
-    """Return the shares of held-out queries that leave so many relevant pairs to learn from."""
-    queries, which = np.unique(judged.pairs[:, 0], return_inverse=True)
-    n = len(queries)
-    if n > MOST_REFERENCE:  # other shares draw in another order
-        return [HELD_OUT, 0.0]
-    order = np.random.default_rng(seed).choice(n, size=n, replace=False)
-    relevant = np.bincount(which.ravel(), weights=judged.grades > 0, minlength=n)
-    left = relevant.sum() - np.concatenate([[0], np.cumsum(relevant[order])])
-    return [int(held) / n for held in np.flatnonzero(left == rows) if held < n]
+    if encoder.learned is None:
+        return np.arange(len(judged.pairs))
+    taught = np.isin(query_hashes(judged.queries), encoder.learned)
+    return np.flatnonzero(~taught[judged.pairs[:, 0]])

@@ -134,7 +134,7 @@ def _is_single(given: np.ndarray | sparse.csr_matrix) -> bool:
 
 
 def document_hashes(documents: Rows) -> np.ndarray:
-    """Return the distinct `row_priorities` of documents, ascending: by them a model knows what it has learned from.
+    """Return the distinct `row_priorities` of documents, ascending.
 
     Examples
     --------
@@ -145,6 +145,19 @@ def document_hashes(documents: Rows) -> np.ndarray:
     (2, True)
     """
     return np.unique(row_priorities({"X": documents}))
+
+
+def pair_hashes(pairs: Mapping[str, Rows]) -> np.ndarray:
+    """Return the hashes of all documents (right sides) and queries (left sides) of pairs, distinct and ascending.
+
+    By them a model knows what it has learned from. A left side is hashed as one, so that no document is taken for it.
+    """
+    return np.union1d(document_hashes(pairs["right"]), query_hashes(pairs["left"]))
+
+
+def query_hashes(queries: Rows) -> np.ndarray:
+    """Hash queries as left sides of pairs, one hash for each row."""
+    return row_priorities({"left": queries})
 
 
 def joined_hashes(first: np.ndarray, second: np.ndarray) -> np.ndarray:

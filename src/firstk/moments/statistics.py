@@ -253,7 +253,7 @@ class Statistics:
     part_of : PartOf, optional
         The statistics of more rows, where these are of a fold of their sample.
     learned : ndarray of uint64, optional
-        Of pairs, the `document_hashes` of their right sides; None of rows, and of pairs that were stored without.
+        Of pairs, the `pair_hashes` of both sides; None of rows, and of pairs that were stored without.
     documents : RowSample, optional
         Of the store that pairs are from, in full coordinates, where it is known: its documents are what will be
         encoded, and pairs hold few of them.
