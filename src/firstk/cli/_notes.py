@@ -13,12 +13,10 @@ from firstk.exceptions import FirstkWarning
 
 @contextmanager
 def warnings_as_notes() -> Iterator[None]:
-    """Print warnings of the library as notes, without the line of code; also where the command ends with an error."""
+    """Print warnings of the library as notes, without the line of code."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", FirstkWarning)
-        try:
-            yield
-        finally:
-            for text in dict.fromkeys(str(one.message) for one in caught):
-                typer.echo(f"firstk: note: {text}", err=True)
+        yield
+    for text in dict.fromkeys(str(one.message) for one in caught):
+        typer.echo(f"firstk: note: {text}", err=True)

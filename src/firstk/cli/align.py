@@ -11,6 +11,7 @@ import typer
 
 from firstk._base.atomic_file import check_new
 from firstk.cli._counts import read_count
+from firstk.cli._notes import warnings_as_notes
 from firstk.cli._options import (
     ByRowOption,
     FilterOption,
@@ -178,7 +179,7 @@ def align(
         label,
     )
     files.check()
-    with step_progress(None, quiet=quiet or json, what="aligning") as begin:
+    with step_progress(None, quiet=quiet or json, what="aligning") as begin, warnings_as_notes():
         begin("reading")
         data, said = read_upgrade(files)
         shares = _shares(terms, len(data.old))

@@ -20,7 +20,6 @@ from typer.core import TyperCommand, TyperGroup
 from firstk import __version__
 from firstk._base.input_file import check_there, is_there
 from firstk._base.remote import check_local
-from firstk.cli._notes import warnings_as_notes
 from firstk.cli._progress import give_bars_room
 from firstk.cli.align import align
 from firstk.cli.check import NO_ANSWER, check
@@ -272,8 +271,7 @@ def main() -> None:
     sys.unraisablehook = _said_again
     give_bars_room()
     try:
-        with warnings_as_notes():
-            app()
+        app()
     except FirstkError as error:
         typer.echo(f"firstk: {error.at_command_line}", err=True)
         sys.exit(error.exit_code)

@@ -12,6 +12,7 @@ import typer
 from firstk._base.atomic_file import check_new
 from firstk._base.remote import shown_place
 from firstk.cli import _text as text
+from firstk.cli._notes import warnings_as_notes
 from firstk.cli._options import (
     ByRowOption,
     FilterOption,
@@ -182,7 +183,7 @@ def curve(
         store, vectors, label, labels, pairs, nan, asking, relevance, ids, by_row, filter, query_weight
     )
     request = CurveRequest(place, reference, reference_labels, most)
-    with step_progress(None, quiet=quiet or json, what="evaluating") as begin:
+    with step_progress(None, quiet=quiet or json, what="evaluating") as begin, warnings_as_notes():
         found = evaluate_files(
             encoder, request, metric, limits,
             confidence=confidence or None, baselines=baselines, rows=rows, progress=begin,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from firstk.cli._notes import warnings_as_notes
 from firstk.cli._options import (
     ByRowOption,
     FilterOption,
@@ -107,7 +108,8 @@ def diagnose(
     place = VectorSource(
         source, vectors, label, labels, pairs, nan, queries, relevance, ids, by_row, filter, query_weight
     )
-    gathered, trials, rows, total = _read(place, kind, silent)
+    with warnings_as_notes():
+        gathered, trials, rows, total = _read(place, kind, silent)
     with step_progress(None, quiet=silent) as say:
         found = diagnose_gathered(gathered, trials, image_shape=shape, parts=parts, progress=say)
     found = replace(found, command=_command(found, place, rows, bytes_per_vector), rows_in_file=total)

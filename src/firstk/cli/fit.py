@@ -14,6 +14,7 @@ import typer
 
 from firstk._base.atomic_file import beside, check_new
 from firstk.cli._append import ModelToExtend, check_keeps_moments
+from firstk.cli._notes import warnings_as_notes
 from firstk.cli._options import (
     ByRowOption,
     FilterOption,
@@ -223,10 +224,11 @@ def fit(
         encoder, {"--checkpoint": checkpoint, "--resume": resume}, pairs=place.judged and from_pairs
     )
     moments = save_moments or base is not None
-    found = _run(
-        encoder, place, out, held_out, image_of(image), seed, source_model, shown, kept, dask, from_pairs, moments,
-        bytes_per_vector,
-    )  # fmt: skip
+    with warnings_as_notes():
+        found = _run(
+            encoder, place, out, held_out, image_of(image), seed, source_model, shown, kept, dask, from_pairs, moments,
+            bytes_per_vector,
+        )  # fmt: skip
     if base is not None:
         typer.echo(f"firstk: note: {base.added_to(encoder)}", err=True)
     typer.echo(_as_json(*found, out) if as_json else _as_text(*found, out, place))

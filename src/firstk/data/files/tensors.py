@@ -160,7 +160,7 @@ def _header(path: Path) -> tuple[dict[str, _Tensor], dict[str, str], Stamp]:
             )
             for name, fact in header.items()
         },
-        metadata,
+        {name: value for name, value in metadata.items() if not name.startswith(_SEAL)},
         stamp,
     )
 
