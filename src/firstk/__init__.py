@@ -23,7 +23,6 @@ _HOMES = {
     "firstk.metrics.curve": ["prefix_curve"],
     "firstk.evaluation.precision_cost": ["precision_table"],
     "firstk.evaluation.diagnosis": ["diagnose"],
-    "firstk.evaluation.token_vectors": ["TokenVectors", "compare_tokens", "curve_tokens", "fit_tokens"],
     "firstk.moments.moments": ["Moments"],
     "firstk.moments.pairs": ["PairMoments"],
     "firstk.objectives": [
@@ -85,17 +84,13 @@ __all__ = [
     "Rotation",
     "Similarity",
     "SparsePrefix",
-    "TokenVectors",
     "UniformL2",
     "Unordered",
     "Variational",
     "__version__",
     "allocate",
-    "compare_tokens",
-    "curve_tokens",
     "diagnose",
     "fit_files",
-    "fit_tokens",
     "image_patches",
     "precision_table",
     "prefix_curve",
@@ -115,7 +110,6 @@ if TYPE_CHECKING:
     from firstk.estimator.transform_files import transform_files
     from firstk.evaluation.diagnosis import diagnose
     from firstk.evaluation.precision_cost import precision_table
-    from firstk.evaluation.token_vectors import TokenVectors, compare_tokens, curve_tokens, fit_tokens
     from firstk.integrations.sentence_transformers import fit_sentence_transformer as fit_sentence_transformer
     from firstk.metrics.curve import prefix_curve
     from firstk.moments.moments import Moments

@@ -9,13 +9,12 @@ from typer.testing import CliRunner
 
 from firstk import PrefixEncoder
 from firstk.cli import _demo_banking, app
-from firstk.data import load_digits
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-def run(out, *data):
-    result = CliRunner().invoke(app, ["demo", *data, "--out", str(out), "--quiet"], catch_exceptions=False)
+def run(out):
+    result = CliRunner().invoke(app, ["demo", "--out", str(out), "--quiet"], catch_exceptions=False)
     assert result.exit_code == 0
     return result.output
 
@@ -114,29 +113,3 @@ def test_a_second_run_replaces_the_first(done):
 def test_with_torch_a_trained_row_is_added(tmp_path):
     pytest.importorskip("torch")
     assert row_of(run(tmp_path / "out"), "firstk, classification")[1] > 0.8
-
-
-def test_another_data_set_is_refused():
-    result = CliRunner().invoke(app, ["demo", "mnist"])
-    assert result.exit_code == 1
-    assert "'banking', 'digits'" in str(result.exception)
-
-
-@pytest.mark.full
-def test_digits(tmp_path):
-    from sklearn.neighbors import KNeighborsClassifier
-
-    from firstk.cli._demo_digits import embedded_data
-
-    printed = run(tmp_path / "out", "digits")
-    for name in ("fisher", "mixture", "similarity", "denoising"):
-        assert re.search(rf"^  {name}.*0\.\d{{3}}", printed, re.MULTILINE)
-    for name in ("PCA", "uncentred SVD", "plain truncation", "random dimensions"):
-        assert len(re.findall(rf"^- {name}.*0\.\d{{3}}", printed, re.MULTILINE)) == 2  # once a question
-    data, enc = embedded_data(), PrefixEncoder.load(tmp_path / "out" / "model")
-    nearest = KNeighborsClassifier(1, metric="cosine", algorithm="brute")
-    nearest.fit(enc[:8].transform(data.X_train), data.y_train)
-    row = re.search(r"^  fisher \(labels\)(.*)$", printed, re.MULTILINE).group(1).split()
-    assert float(row[3]) == pytest.approx(nearest.score(enc[:8].transform(data.X_test), data.y_test), abs=6e-4)
-    k = int(re.search(r"chosen on validation rows: (\d+)", printed).group(1))
-    assert enc[:k].transform(load_digits().X_test).shape == (360, k)

@@ -32,7 +32,6 @@ from firstk.cli._options import (
     VectorsOption,
 )
 from firstk.cli._progress import step_progress
-from firstk.cli._tokens import curve_of_tokens
 from firstk.cli.report import check_page, write_report
 from firstk.exceptions import InvalidInputError
 
@@ -94,14 +93,6 @@ Latency = Annotated[
 ]
 Length = Annotated[int | None, typer.Option("-k", min=1, help="Choose this k.")]
 Most = Annotated[int, typer.Option(min=1, help="Use at most so many rows of each file, drawn at random.")]
-Tokens = Annotated[
-    str | None,
-    typer.Option(
-        help="VECTORS and --queries hold a vector a token, and this column names the document or query of each: "
-        "documents are compared by MaxSim. Fit such a model with --objective similarity --preserve dot_products.",
-        metavar="COLUMN",
-    ),
-]
 Baselines = Annotated[bool, typer.Option(help="Evaluate PCA, uncentred SVD, plain truncation, random dimensions too.")]
 ReportFile = Annotated[
     Path | None, typer.Option("--report", help="Write the page to forward: one HTML file.", metavar="FILE")
@@ -125,7 +116,6 @@ def curve(
     filter: FilterOption = None,
     query_weight: QueryWeightOption = None,
     documents: Documents = None,
-    tokens: Tokens = None,
     metric: MetricName = "auto",
     confidence: Confidence = 0.95,
     keep: Keep = None,
@@ -164,20 +154,6 @@ def curve(
     limits = _limits(keep, relative_to, bytes_per_vector, latency, k, precision)
     limits = replace(limits, binary_queries=binary_queries)
     encoder = FittedEncoder.load(model)
-    if tokens is not None:
-        unused = {
-            "--label": label, "--labels": labels, "--reference": reference, "--reference-labels": reference_labels,
-            "--pairs": pairs, "--id": ids, "--by-row": by_row, "--filter": filter, "--query-weight": query_weight,
-            "--documents": documents, "--bytes-per-vector": bytes_per_vector, "--latency": latency, "-k": k,
-            "--precision": precision, "--binary-queries": binary_queries, "--report": report, "--plot": plot,
-        }  # fmt: skip
-        _check_tokens(queries, relevance, unused)
-        curve_of_tokens(
-            encoder, model, source, str(queries), str(relevance), tokens, vectors=vectors, nan=nan,
-            metric="ndcg@10" if metric == "auto" else metric, confidence=confidence or None, keep=keep,
-            baselines=baselines, json=json,
-        )  # fmt: skip
-        return
     store, asking = _store_and_queries(source, queries, documents, relevance or pairs)
     place = VectorSource(
         store, vectors, label, labels, pairs, nan, asking, relevance, ids, by_row, filter, query_weight
@@ -202,14 +178,6 @@ def curve(
         typer.echo("\n".join([_as_text(found, encoder, model, rows, place), *written]))
     if found.refusal is not None:  # the scores have been shown all the same
         raise found.refusal
-
-
-def _check_tokens(queries: str | None, relevance: str | None, unused: dict[str, Any]) -> None:
-    if queries is None or relevance is None:
-        raise InvalidInputError("--tokens needs --queries and --relevance: documents are compared by judged searches.")
-    given = [name for name, value in unused.items() if value not in (None, False)]
-    if given:
-        raise InvalidInputError(f"--tokens does not go with {', '.join(given)}: leave them out.")
 
 
 def _store_and_queries(

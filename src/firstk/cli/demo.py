@@ -7,13 +7,8 @@ from typing import Annotated
 
 import typer
 
-DATA = ("banking", "digits")
-
 
 def demo(
-    data: Annotated[
-        str, typer.Argument(help="banking (sentence embeddings) or digits (images).", metavar="banking|digits")
-    ] = "banking",
     out: Annotated[Path, typer.Option(help="Folder for the encoder and the page.")] = Path("firstk-demo"),
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
@@ -21,15 +16,10 @@ def demo(
 
     On embeddings of 4,000 questions to a bank it compares the first 4, 8, 16 and 32 numbers of the raw vectors, of
     random dimensions, of PCA and of firstk with all 384. It names the cheapest code that keeps 99 % of the accuracy,
-    and prints the nearest sentences that each finds. With 'digits' it fits several objectives on images of digits.
+    and prints the nearest sentences that each finds.
     """
-    from firstk._base.checks import check_choice
+    from firstk.cli._demo_banking import run
     from firstk.encoder.storage.folder import check_target
 
-    check_choice(data, DATA, "DATA", "demo")
     check_target(out / "model")  # before the work, not after it
-    if data == "digits":
-        from firstk.cli._demo_digits import run
-    else:
-        from firstk.cli._demo_banking import run
     run(out, quiet=quiet)
