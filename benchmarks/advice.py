@@ -24,16 +24,16 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from firstk.advice.new_documents import population_of, with_seen
+from firstk.advice.operating_points import PrecisionTable
+from firstk.advice.precision_cost import default_lengths, scored_points, tabulated
+from firstk.advice.recommending import DEVIATIONS, Limits
+from firstk.encoder.recommendation import OperatingPoint
 
 from firstk import PrefixEncoder
+from firstk.advice.baselines import baselines_of
 from firstk.data.folder import data_folder
 from firstk.data.precision import PRECISIONS
-from firstk.encoder.recommendation import OperatingPoint
-from firstk.evaluation.baselines import baselines_of
-from firstk.evaluation.new_documents import population_of, with_seen
-from firstk.evaluation.operating_points import PrecisionTable
-from firstk.evaluation.precision_cost import default_lengths, scored_points, tabulated
-from firstk.evaluation.recommending import DEVIATIONS, Limits
 from firstk.metrics.bootstrap import MeanScore
 from firstk.metrics.curve import METRICS, EvaluationData
 from firstk.objectives import Fisher, Similarity

@@ -70,7 +70,7 @@ def _cut(Z: np.ndarray, k: int) -> np.ndarray:
 
 def curve(data: tuple[np.ndarray, ...], confidence: float | None = None) -> np.ndarray:
     """Take the curve as the estimator and the command do: encode, sweep, score of the raw vectors."""
-    from firstk.evaluation.baselines import plain_truncation
+    from firstk.advice.baselines import plain_truncation
 
     encoder: FittedEncoder = plain_truncation(data[0])
     evidence = EvaluationData(X=data[2], y=data[3], X_ref=data[0], y_ref=data[1])

@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from firstk.advice.new_documents import population_of, with_seen
 
 from firstk import PrefixEncoder, diagnose, objectives
+from firstk.advice.diagnosis import Ranking, Trial
 from firstk.data import load_digits, load_fashion_mnist, load_scifact, load_stsb
 from firstk.data.folder import data_folder
-from firstk.evaluation.diagnosis import Ranking, Trial
-from firstk.evaluation.new_documents import population_of, with_seen
 from firstk.metrics import EvaluationData
 from firstk.metrics.bootstrap import PerRowScores, resampled_scores
 from firstk.metrics.curve import per_row_scores

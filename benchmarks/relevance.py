@@ -25,12 +25,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from firstk import PrefixEncoder, Similarity, metrics
+from benchmarks.mined import mined_judgements, mined_partners, partner_ndcg
+from firstk import Pairs, PrefixEncoder, Rows, Search, Similarity
 from firstk.data import load_scifact, load_stsb
 from firstk.data.folder import data_folder
 from firstk.encoder.fitted import FittedEncoder
-from firstk.evaluation.relevance import estimate_relevance
-from firstk.metrics import EvaluationData
 from firstk.metrics.curve import prefix_scores
 
 KS = [32, 64]
@@ -80,7 +79,7 @@ def scifact_stores(model: str, n_stores: int) -> list[Callable[[], Store]]:
         complete = np.setdiff1d(judged[:, 0], judged[place[judged[:, 1]] < 0, 0])
         own = judged[np.isin(judged[:, 0], complete)]
         relevance = np.stack([np.searchsorted(complete, own[:, 0]), place[own[:, 1]], own[:, 2]], axis=1)
-        data = EvaluationData(queries=Q[complete], documents=D[kept], relevance=relevance)
+        data = Search(Q[complete], D[kept], relevance)
         others = np.delete(Q, complete, axis=0)
         return Store(
             D[kept],
@@ -103,7 +102,7 @@ def sts_stores(model: str, n_stores: int) -> list[Callable[[], Store]]:
         rng = np.random.default_rng(seed)
         kept = np.sort(rng.choice(len(pairs), int(SHARE["sts"] * len(pairs)), replace=False))
         left, right = E[pairs[kept]].transpose(1, 0, 2)
-        data = EvaluationData(left=left, right=right, scores=scores[kept])
+        data = Pairs(left, right, scores[kept])
         rows = E[np.unique(pairs[kept])]
         return Store(rows, lambda encoder: prefix_scores(encoder, data, "spearman", np.array(KS)), {})
 
@@ -129,15 +128,24 @@ def scores_in(store: Store, seed: int) -> tuple[Scores, dict[str, Scores]]:
     held, kept = (store.rows[part] for part in np.split(order, [int(HELD_OUT * len(order))]))
     partial = fitted(kept)
     said[BY_ROWS] = _estimated(partial, kept, held_out=held)
-    truth = metrics.nearest_neighbors(kept, held, 10)
-    data = EvaluationData(X=held, X_ref=kept, neighbors=truth)
+    data = Rows(held, reference=Rows(kept))
     said[FIDELITY] = np.stack([prefix_scores(each, data, "recall@10", np.array(KS)) for each in partial.values()])
     return judged, said
 
 
-def _estimated(encoders: dict[str, FittedEncoder], rows: np.ndarray, **given: np.ndarray) -> Scores:
-    curves = estimate_relevance(encoders, rows, ks=KS, confidence=None, **given)
-    return np.array([curve.score for curve in curves.values()])
+def _estimated(
+    encoders: dict[str, FittedEncoder],
+    rows: np.ndarray,
+    queries: np.ndarray | None = None,
+    held_out: np.ndarray | None = None,
+) -> Scores:
+    """Score encoders without judgements: by documents mined for queries, or by mutual partners of held-out rows."""
+    if queries is not None:
+        data = Search(queries, rows, mined_judgements(queries, rows))
+        return np.stack([prefix_scores(each, data, "ndcg@10", np.array(KS)) for each in encoders.values()])
+    mined = mined_partners(held_out, rows)
+    codes = ((each.coordinates(rows), each.coordinates(held_out[mined.rows])) for each in encoders.values())
+    return np.stack([partner_ndcg(*pair, mined.partners, ks=KS) for pair in codes])
 
 
 def regrets(judged: np.ndarray, said: np.ndarray) -> np.ndarray:

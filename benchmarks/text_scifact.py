@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from firstk import PrefixEncoder, Similarity, metrics
+from firstk.advice.baselines import BASELINES
 from firstk.data import load_scifact
 from firstk.data.sets import RetrievalSet
-from firstk.evaluation.baselines import BASELINES
 
 KS = [16, 32, 64, 128]
 PARTS = ("seen", "unseen")

@@ -24,8 +24,8 @@ from torch import Tensor, nn
 
 from benchmarks.text_loss import Stored
 from firstk import FullPrefix, PrefixEncoder, Similarity, metrics
+from firstk.advice.baselines import BASELINES
 from firstk.data import load_stsb
-from firstk.evaluation.baselines import BASELINES
 from firstk.solvers import Gradient
 
 JUDGED = [8, 16, 32]

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from firstk import PrefixEncoder, Similarity
+from firstk.advice.baselines import baselines_of
 from firstk.data import load_scifact
 from firstk.data.folder import data_folder
 from firstk.data.sets import RetrievalSet
-from firstk.evaluation.baselines import baselines_of
 from firstk.metrics import max_sim_per_query
 
 DOCUMENTS, TOKENS, KS = 400, 128, [8, 16, 32, 64]

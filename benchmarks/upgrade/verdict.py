@@ -14,11 +14,11 @@ import numpy as np
 
 from benchmarks.upgrade.cases import Case, scores, test_queries, vectors
 from benchmarks.upgrade.options import Fits
+from firstk.advice.upgrade import UpgradeData, evaluate_upgrade, verdict_of
+from firstk.advice.upgrade.evaluation import compared
+from firstk.advice.upgrade.records import STAY
 from firstk.data import load_banking77, load_scifact
 from firstk.data.folder import data_folder
-from firstk.evaluation.upgrade import UpgradeData, evaluate_upgrade, verdict_of
-from firstk.evaluation.upgrade.evaluation import compared
-from firstk.evaluation.upgrade.records import STAY
 
 QUERIES = {"scifact": ("retrieval-scifact/scifact", "Q"), "banking77": ("banking77/banking77", "X_test")}
 

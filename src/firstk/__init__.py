@@ -14,21 +14,26 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "firstk.estimator.prefix_encoder": ["PrefixEncoder"],
+    "firstk.data.task": ["Pairs", "Rows", "Search", "Task"],
     "firstk.alignment.prefix_alignment": ["PrefixAlignment"],
-    "firstk.encoder.curve": ["PrefixCurve"],
+    "firstk.quality.curve": ["PrefixCurve"],
     "firstk.encoder.budget": ["allocate"],
     "firstk.encoder.fitted": ["FittedEncoder"],
     "firstk.estimator.fit_files": ["fit_files"],
     "firstk.estimator.transform_files": ["transform_files"],
     "firstk.metrics.curve": ["prefix_curve"],
-    "firstk.evaluation.precision_cost": ["precision_table"],
-    "firstk.evaluation.diagnosis": ["diagnose"],
+    "firstk.advice.evaluate": ["evaluate"],
+    "firstk.advice.read": ["read"],
+    "firstk.quality.choose": ["Choice"],
+    "firstk.quality.evaluation": ["Evaluation"],
+    "firstk.advice.diagnosis": ["diagnose"],
     "firstk.moments.moments": ["Moments"],
     "firstk.moments.pairs": ["PairMoments"],
     "firstk.objectives": [
         "Reconstruction",
         "Fisher",
         "ErrorBound",
+        "Evaluation",
         "Classification",
         "Regression",
         "Similarity",
@@ -57,11 +62,13 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 # Without fit_sentence_transformer, which needs an extra: a star-import has to work without any.
 __all__ = [
     "MLP",
+    "Choice",
     "Classification",
     "ClosedForm",
     "CodeIndex",
     "Denoising",
     "ErrorBound",
+    "Evaluation",
     "Fisher",
     "FittedEncoder",
     "FullPrefix",
@@ -75,6 +82,7 @@ __all__ = [
     "NestedDropout",
     "NonuniformL2",
     "PairMoments",
+    "Pairs",
     "PrefixAlignment",
     "PrefixCurve",
     "PrefixEncoder",
@@ -82,34 +90,39 @@ __all__ = [
     "Reconstruction",
     "Regression",
     "Rotation",
+    "Rows",
+    "Search",
     "Similarity",
     "SparsePrefix",
+    "Task",
     "UniformL2",
     "Unordered",
     "Variational",
     "__version__",
     "allocate",
     "diagnose",
+    "evaluate",
     "fit_files",
     "image_patches",
-    "precision_table",
     "prefix_curve",
+    "read",
     "transform_files",
 ]
 
 if TYPE_CHECKING:
     from typing import Any
 
+    from firstk.advice.diagnosis import diagnose
+    from firstk.advice.evaluate import evaluate
+    from firstk.advice.read import read
     from firstk.alignment.prefix_alignment import PrefixAlignment
+    from firstk.data.task import Pairs, Rows, Search, Task
     from firstk.encoder.budget import allocate
-    from firstk.encoder.curve import PrefixCurve
     from firstk.encoder.fitted import FittedEncoder
     from firstk.encoder.network import MLP
     from firstk.estimator.fit_files import fit_files
     from firstk.estimator.prefix_encoder import PrefixEncoder
     from firstk.estimator.transform_files import transform_files
-    from firstk.evaluation.diagnosis import diagnose
-    from firstk.evaluation.precision_cost import precision_table
     from firstk.integrations.sentence_transformers import fit_sentence_transformer as fit_sentence_transformer
     from firstk.metrics.curve import prefix_curve
     from firstk.moments.moments import Moments
@@ -138,6 +151,9 @@ if TYPE_CHECKING:
         Unordered,
         Variational,
     )
+    from firstk.quality.choose import Choice
+    from firstk.quality.curve import PrefixCurve
+    from firstk.quality.evaluation import Evaluation
     from firstk.retrieval import CodeIndex, FunnelIndex
     from firstk.solvers import ClosedForm, Gradient, QuasiNewton
 

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from firstk.advice.operating_points import PrecisionTable
+from firstk.advice.recommending import Limits
+from firstk.encoder.recommendation import Recommendation
 from typer.testing import CliRunner
 
 from firstk import PrefixEncoder, precision_table
+from firstk.advice.records import read_report
 from firstk.cli import app
 from firstk.data.files import write_vectors
 from firstk.data.folder import data_folder
 from firstk.data.precision import PRECISIONS
-from firstk.encoder.recommendation import Recommendation
-from firstk.evaluation.operating_points import PrecisionTable
-from firstk.evaluation.recommending import Limits
-from firstk.evaluation.records import read_report
 from firstk.metrics.curve import EvaluationData
 
 

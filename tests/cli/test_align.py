@@ -9,8 +9,8 @@ import pytest
 
 import command_line
 from firstk import PrefixAlignment
+from firstk.advice.upgrade import UpgradeReport
 from firstk.data.files import open_vectors, write_vectors
-from firstk.evaluation.upgrade import UpgradeReport
 from fixtures.made_upgrade import made_texts, made_upgrade
 
 DATA = made_upgrade(n=400, m=150, pairs=240)

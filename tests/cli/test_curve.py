@@ -9,12 +9,12 @@ import sys
 
 import numpy as np
 import pytest
+from firstk.advice.operating_points import PrecisionTable
 
 import command_line
 from firstk import PrefixCurve, PrefixEncoder, SparsePrefix
 from firstk.data import load_digits
 from firstk.data.precision import PRECISIONS
-from firstk.evaluation.operating_points import PrecisionTable
 from firstk.metrics.curve import METRICS
 
 N_QUERIES = 40
@@ -498,7 +498,8 @@ def test_banking77(data_folder, tmp_path):
 
 
 def test_labels_by_which_an_accuracy_says_nothing_are_remarked_upon():
-    from firstk.evaluation.files import EvaluationInput, _about_labels
+    from firstk.advice.files import EvaluationInput, _about_labels
+
     from firstk.metrics.curve import EvaluationData
 
     def notes(y):

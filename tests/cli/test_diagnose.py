@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from command_line import firstk
+from firstk.advice.diagnosis import Diagnosis, diagnose
+from firstk.advice.inputs import VectorSource
 from firstk.cli.diagnose import _command
 from firstk.data import load_digits
 from firstk.data.files import write_vectors
-from firstk.evaluation.diagnosis import Diagnosis, diagnose
-from firstk.evaluation.inputs import VectorSource
 
 
 @pytest.fixture(scope="module")

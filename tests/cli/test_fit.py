@@ -14,17 +14,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from firstk.advice.operating_points import Limits
+from firstk.encoder.recommendation import Recommendation
 from typer.testing import CliRunner
 
 from firstk import PrefixEncoder, precision_table
+from firstk.advice.records import HeldOutReport
 from firstk.cli import app
 from firstk.data import load_digits
 from firstk.data.files import open_vectors, write_vectors
-from firstk.encoder.recommendation import Recommendation
 from firstk.encoder.storage.folder import read_extra
 from firstk.estimator.fit_files import chunks_of, draw, fit_stream
-from firstk.evaluation.operating_points import Limits
-from firstk.evaluation.records import HeldOutReport
 from firstk.metrics.curve import EvaluationData
 from firstk.moments.checkpoint import Checkpoint
 

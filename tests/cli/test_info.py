@@ -7,12 +7,12 @@ import re
 
 import numpy as np
 import pytest
+from firstk.encoder.recommendation import bytes_text
 from typer.testing import CliRunner
 
 from command_line import firstk
 from firstk import PrefixCurve, PrefixEncoder, Similarity
 from firstk.cli import app
-from firstk.encoder.recommendation import bytes_text
 from firstk.encoder.storage.info import model_info
 from firstk.exceptions import CorruptModelError
 
@@ -114,7 +114,7 @@ def test_texts_of_a_model_do_not_steer_the_terminal(enc, tmp_path):
 
 
 def test_a_baseline_without_an_objective_is_described(tmp_path):
-    from firstk.evaluation.baselines import plain_truncation
+    from firstk.advice.baselines import plain_truncation
 
     assert "Objective unknown" in str(model_info(plain_truncation(X).save(tmp_path / "model")))
 

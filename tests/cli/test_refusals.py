@@ -7,12 +7,12 @@ import pytest
 
 from firstk import PrefixEncoder
 from firstk._base.atomic_file import _MODEL_MARKS, atomic_file
+from firstk.advice.inputs import read_rows
 from firstk.cli.fit import fit
 from firstk.cli.transform import transform
 from firstk.data.files import open_vectors, write_vectors
 from firstk.data.precision import PRECISIONS
 from firstk.encoder.storage.folder import FORMAT
-from firstk.evaluation.inputs import read_rows
 from firstk.exceptions import InvalidInputError, MissingExtraError
 
 X = np.random.default_rng(0).normal(size=(40, 3))

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from evaluation.report.test_html import Outline
+from firstk.encoder.recommendation import Recommendation
 from typer.testing import CliRunner
 
-from evaluation.report.test_html import Outline
 from firstk import PrefixEncoder
+from firstk.advice.records import read_report
 from firstk.cli import app
 from firstk.data import load_digits
 from firstk.data.files import write_vectors
-from firstk.encoder.recommendation import Recommendation
-from firstk.evaluation.records import read_report
 
 
 def run(*arguments, code=0) -> str:

@@ -11,16 +11,16 @@ from dataclasses import replace
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from firstk.advice.recommending import Limits
+from firstk.encoder.recommendation import Recommendation
 
 import command_line
 from firstk import PrefixEncoder, precision_table
+from firstk.advice.records import read_report
 from firstk.data import load_scifact
 from firstk.data.files import write_vectors
 from firstk.encoder.fitted import FittedEncoder
-from firstk.encoder.recommendation import Recommendation
 from firstk.estimator.fit_files import draw_groups
-from firstk.evaluation.recommending import Limits
-from firstk.evaluation.records import read_report
 from firstk.exceptions import CorruptModelError
 from firstk.metrics import EvaluationData
 

@@ -1,10 +1,10 @@
 """Commands that the command line prints for what it recommends."""
 
 import pytest
-
 from firstk.cli._text import commands_for, recorded_options, words_of
 from firstk.encoder.recommendation import RAW, OperatingPoint
-from firstk.evaluation.inputs import VectorSource
+
+from firstk.advice.inputs import VectorSource
 
 
 def test_a_baseline_is_fitted_for_as_many_bytes_as_were_asked_for():

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from firstk import PrefixEncoder, Similarity, precision_table, prefix_curve, transform_files
+from firstk.advice.baselines import plain_truncation
 from firstk.data.precision import PRECISIONS, read_precision
 from firstk.encoder.fitted import FittedEncoder
-from firstk.evaluation.baselines import plain_truncation
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import METRICS, EvaluationData, mined_partners
 from firstk.metrics.curve import SEARCH as SEARCH_METRICS

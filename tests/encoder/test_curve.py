@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firstk.encoder.curve import PrefixCurve
 from firstk.exceptions import InvalidInputError
+from firstk.quality.curve import PrefixCurve
 
 mpl.use("Agg")
 
@@ -333,7 +333,7 @@ def test_plot_draws_intervals_as_a_band():
 
 
 def test_records_import_nothing_heavy():
-    code = "import sys, firstk.encoder.curve\n"
+    code = "import sys, firstk.quality.curve\n"
     code += "print(sorted({'torch', 'sklearn', 'matplotlib', 'scipy'} & set(sys.modules)))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"

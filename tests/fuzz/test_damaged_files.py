@@ -24,13 +24,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from firstk.advice.operating_points import OperatingPoint, PrecisionTable
 
 from firstk import FunnelIndex, PrefixCurve, PrefixEncoder
 from firstk._base import arrays as array_files
+from firstk.advice.records import AxisStatistics, Comparison, HeldOutReport, ImageSamples, Packed
 from firstk.encoder.storage.folder import read_extra
 from firstk.encoder.storage.info import model_info
-from firstk.evaluation.operating_points import OperatingPoint, PrecisionTable
-from firstk.evaluation.records import AxisStatistics, Comparison, HeldOutReport, ImageSamples, Packed
 from firstk.exceptions import FirstkError
 from firstk.integrations import parts
 from firstk.moments.checkpoint import Checkpoint

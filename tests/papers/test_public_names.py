@@ -15,7 +15,7 @@ PUBLIC = {
     "firstk",
     "firstk.contracts",
     "firstk.data",
-    "firstk.evaluation.diagnosis",
+    "firstk.advice.diagnosis",
     "firstk.exceptions",
     "firstk.losses",
     "firstk.metrics",

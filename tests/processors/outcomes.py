@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from firstk.advice.precision_cost import precision_table
+from firstk.advice.recommending import Limits, recommend
 
 from firstk import Fisher, PrefixEncoder, Similarity
 from firstk.data import load_banking77, load_digits, two_blocks
-from firstk.evaluation.precision_cost import precision_table
-from firstk.evaluation.recommending import Limits, recommend
 from firstk.metrics import EvaluationData, nearest_neighbors
 
 

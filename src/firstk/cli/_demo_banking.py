@@ -20,14 +20,14 @@ from firstk.cli._progress import step_progress
 from firstk.exceptions import TrainingWarning
 
 if TYPE_CHECKING:
+    from firstk.advice.report import Page
+    from firstk.advice.text_neighbors import TextNeighbors
     from firstk.data import LabelledTexts
+    from firstk.data.task import Rows
     from firstk.encoder.fitted import FittedEncoder
-    from firstk.encoder.recommendation import Choice
     from firstk.estimator.prefix_encoder import PrefixEncoder
-    from firstk.evaluation.records import Comparison
-    from firstk.evaluation.report import Page
-    from firstk.evaluation.text_neighbors import TextNeighbors
-    from firstk.metrics.curve import EvaluationData
+    from firstk.quality.choose import Offer
+    from firstk.quality.evaluation import Evaluation
 
 METRIC, KEEP, ROWS = "1nn_accuracy", 0.99, 10_000_000
 SHOWN, WIDTH, SENTENCES_AT = (4, 8, 16, 32), 64, 8
@@ -47,9 +47,9 @@ class Parts:
     """The questions, and which of the training part are learned from and chosen on."""
 
     bank: LabelledTexts
-    fitted: EvaluationData
-    chosen_on: EvaluationData
-    test: EvaluationData
+    fitted: Rows
+    chosen_on: Rows
+    test: Rows
 
     @property
     def counts(self) -> tuple[int, int, int]:
@@ -60,7 +60,7 @@ class Parts:
 
 def run(out: Path, *, quiet: bool) -> None:
     """Fit, evaluate, choose, save, print and write the page."""
-    from firstk.evaluation.report import write_page
+    from firstk.advice.report import write_page
 
     with step_progress(None, quiet=quiet, what="fitting and evaluating") as begin:
         parts = embedded_parts()
@@ -72,7 +72,7 @@ def run(out: Path, *, quiet: bool) -> None:
         begin("sentences")
         sentences = neighbors(parts, encoders[OURS].encoder_)
     # Rows that the fit has not seen are at hand: a profile of its own rows would take two further fits.
-    model = encoders[OURS].save(out / "model", curve=found.ours, held_out=(parts.chosen_on.X, parts.chosen_on.y))
+    model = encoders[OURS].save(out / "model", curve=found.curve(), held_out=(parts.chosen_on.X, parts.chosen_on.y))
     page = write_page(out / "report.html", page_of(parts, found, choice, kept, sentences, model))
     _print_scores(parts, found, trained=TRAINED in encoders)
     _print_choice(parts, choice, kept)
@@ -85,8 +85,8 @@ def run(out: Path, *, quiet: bool) -> None:
 def embedded_parts() -> Parts:
     """Return the embedded questions in three parts: to learn from, to choose on, to test on."""
     from firstk.data import load_banking
+    from firstk.data.task import Rows
     from firstk.estimator.fit_files import draw
-    from firstk.metrics.curve import EvaluationData
 
     bank = load_banking()
     drawn = draw(len(bank.X_train), 0.2, SEED)
@@ -99,9 +99,9 @@ def embedded_parts() -> Parts:
             texts_train=tuple(bank.texts_train[i] for i in drawn.reference),
             ids_train=tuple(bank.ids_train[i] for i in drawn.reference),
         ),
-        fitted=EvaluationData(X=X, y=y),
-        chosen_on=EvaluationData(X=bank.X_train[drawn.held], y=bank.y_train[drawn.held], X_ref=X, y_ref=y),
-        test=EvaluationData(X=bank.X_test, y=bank.y_test, X_ref=X, y_ref=y),
+        fitted=Rows(X, y),
+        chosen_on=Rows(bank.X_train[drawn.held], bank.y_train[drawn.held], reference=Rows(X, y)),
+        test=Rows(bank.X_test, bank.y_test, reference=Rows(X, y)),
     )
 
 
@@ -128,38 +128,38 @@ def torch_is_installed() -> bool:
     return importlib.util.find_spec("torch") is not None
 
 
-def evaluated(parts: Parts, encoders: Mapping[str, FittedEncoder]) -> Comparison:
-    """Score every prefix of ours, of the trained code and of three baselines on the test questions."""
-    from firstk.evaluation.baselines import baselines_of
-    from firstk.evaluation.held_out import compare
+def evaluated(parts: Parts, encoders: Mapping[str, FittedEncoder]) -> Evaluation:
+    """Score prefixes of ours, of the trained code and of three baselines on the test questions."""
+    from firstk.advice.baselines import baselines_of
+    from firstk.advice.evaluate import evaluate
 
     all_baselines = baselines_of(parts.fitted.X)
     others = {name: encoder for name, encoder in encoders.items() if name != OURS}
     others |= {name: all_baselines[name][:WIDTH] for name in BASELINES}
-    found = compare(encoders[OURS], parts.test, METRIC, others)
-    return replace(found, ours=replace(found.ours, label=OURS))
+    ks, ours = range(1, WIDTH + 1), encoders[OURS]
+    found = evaluate(ours, parts.test, metric=METRIC, ks=ks, precisions=["float32"], baselines=others)
+    return replace(found, label=OURS)
 
 
-def chosen(encoder: FittedEncoder, parts: Parts) -> tuple[Choice, float]:
+def chosen(encoder: FittedEncoder, parts: Parts) -> tuple[Offer, float]:
     """Return the cheapest code that surely keeps 99 % on the questions to choose on, and its share on the test."""
-    from firstk.evaluation.precision_cost import precision_table
-    from firstk.evaluation.recommending import Limits
+    from firstk.advice.evaluate import evaluate
 
-    limits = Limits(keep=KEEP, precisions=PRECISIONS)
-    advice = precision_table(encoder, parts.chosen_on, METRIC, precisions=PRECISIONS, sizes=()).recommend(limits)
-    choice = advice.safe or advice.chosen
-    assert choice is not None
-    again = precision_table(
-        encoder, parts.test, METRIC, ks=[choice.point.k], precisions=[choice.point.precision], sizes=()
-    )
+    given = {"metric": METRIC, "baselines": False}
+    found = evaluate(encoder, parts.chosen_on, precisions=PRECISIONS, **given)  # type: ignore[arg-type]
+    choice = found.choose(keep=KEEP, precision=PRECISIONS)
+    offer = choice.get("safe") or choice.own
+    assert offer is not None
+    point = offer.point
+    again = evaluate(encoder, parts.test, ks=[point.k], precisions=[point.precision], **given)  # type: ignore[arg-type]
     assert again.input_score is not None
-    return choice, again.own[0].score / again.input_score
+    return offer, again.own[0].score / again.input_score
 
 
 def neighbors(parts: Parts, encoder: FittedEncoder) -> TextNeighbors:
     """Return what a few test questions find: by all numbers, by the first k of them, and by the first k of ours."""
-    from firstk.evaluation.baselines import plain_truncation
-    from firstk.evaluation.text_neighbors import neighbors_of_texts
+    from firstk.advice.baselines import plain_truncation
+    from firstk.advice.text_neighbors import neighbors_of_texts
 
     bank, names = parts.bank, parts.bank.class_names
     asked = np.random.default_rng(SEED).choice(len(bank.X_test), QUESTIONS, replace=False)
@@ -175,32 +175,30 @@ def neighbors(parts: Parts, encoder: FittedEncoder) -> TextNeighbors:
     )
 
 
-def page_of(
-    parts: Parts, found: Comparison, choice: Choice, kept: float, sentences: TextNeighbors, model: Path
-) -> Page:
+def page_of(parts: Parts, found: Evaluation, choice: Offer, kept: float, sentences: TextNeighbors, model: Path) -> Page:
     """Return the page: curves, sentences and bytes behind one slider."""
     from firstk import __version__
-    from firstk.encoder.recommendation import bytes_text
-    from firstk.evaluation.report import Page, Section
-    from firstk.evaluation.report.parts import StorageSection, TextsSection
+    from firstk.advice.report import Page, Section
+    from firstk.advice.report.parts import StorageSection, TextsSection
+    from firstk.words.text import bytes_text
 
     point, (n_fitted, n_chosen, n_test) = choice.point, parts.counts
     before = 4 * parts.bank.X_train.shape[1]
-    raw = found.ours.input_score or 0.0
+    ours, raw = found.curve(), found.input_score or 0.0
     best = max(found.baselines, key=lambda curve: curve.at(point.k) if curve.label in BASELINES else -1.0)
     return Page(
-        title=f"Questions to a bank: {point.bytes} bytes a vector instead of {before:,}",
+        title=f"Questions to a bank: {point.bytes} bytes per vector instead of {before:,}",
         summary=(
             f"All {parts.bank.X_train.shape[1]} numbers of a sentence embedding find a question of the same intent for "
             f"{100 * raw:.1f}\u00a0% of {n_test:,} test questions. The first {point.k} coordinates of a code that "
-            f"firstk learned find one for {100 * found.ours.at(point.k):.1f}\u00a0%. Move the slider to cut shorter."
+            f"firstk learned find one for {100 * ours.at(point.k):.1f}\u00a0%. Move the slider to cut shorter."
         ),
         sections=(
             Section(
                 "Is the nearest question of the same intent?",
                 "Share of test questions whose nearest training question, by cosine of the first k numbers, has the "
                 "same of 77 intents.",
-                (found.ours, *(curve for curve in found.baselines if curve.label == TRAINED)),
+                (ours, *(curve for curve in found.baselines if curve.label == TRAINED)),
                 tuple(curve for curve in found.baselines if curve.label in BASELINES),
             ),
             TextsSection(
@@ -215,7 +213,7 @@ def page_of(
         keep=KEEP,
         relative_to="input",
         figures=(
-            (f"{point.bytes}", f"bytes a vector instead of {before:,}: {point}"),
+            (f"{point.bytes}", f"bytes per vector instead of {before:,}: {point}"),
             (f"{100 * kept:.1f} %", f"of the accuracy of all {parts.bank.X_train.shape[1]} numbers, on test questions"),
             (
                 f"{100 * best.at(point.k) / raw:.1f} %",
@@ -242,7 +240,7 @@ def page_of(
 # -- what is printed -------------------------------------------------------------------------------------------
 
 
-def _print_scores(parts: Parts, found: Comparison, *, trained: bool) -> None:
+def _print_scores(parts: Parts, found: Evaluation, *, trained: bool) -> None:
     n_fitted, n_chosen, n_test = parts.counts
     typer.echo(
         f"{n_fitted + n_chosen + n_test:,} questions to a bank, 77 intents, sentence embeddings of "
@@ -251,9 +249,9 @@ def _print_scores(parts: Parts, found: Comparison, *, trained: bool) -> None:
     typer.echo(f"Is the nearest question of the same intent?  ({METRIC} of {n_test:,} test questions)")
     typer.echo(f"  {'first k numbers of':<24}" + "".join(f"{f'k = {k}':>9}" for k in SHOWN))
     order = {TRUNCATION: 0, "random dimensions": 1, "PCA": 2, OURS: 3, TRAINED: 4}
-    for curve in sorted((found.ours, *found.baselines), key=lambda one: order[one.label]):
+    for curve in sorted((found.curve(), *found.baselines), key=lambda one: order[one.label]):
         typer.echo(f"  {curve.label:<24}" + "".join(f"{curve.at(k):9.3f}" for k in SHOWN))
-    typer.echo(f"  {'all 384 numbers':<24}{found.ours.input_score:9.3f}")
+    typer.echo(f"  {'all 384 numbers':<24}{found.input_score:9.3f}")
     if not trained:
         typer.echo(
             '  With torch (pip install "firstk[torch]") the table gets a trained code, objective classification: on\n'
@@ -262,12 +260,12 @@ def _print_scores(parts: Parts, found: Comparison, *, trained: bool) -> None:
         )
 
 
-def _print_choice(parts: Parts, choice: Choice, kept: float) -> None:
-    from firstk.encoder.recommendation import bytes_text
+def _print_choice(parts: Parts, choice: Offer, kept: float) -> None:
+    from firstk.words.text import bytes_text
 
     point, width = choice.point, parts.bank.X_train.shape[1]
     before = 4 * width
-    typer.echo(f"\nWhat to store: {point}, {point.bytes} bytes a vector instead of {before:,}.")
+    typer.echo(f"\nWhat to store: {point}, {point.bytes} bytes per vector instead of {before:,}.")
     typer.echo(
         f"It is the cheapest code that keeps {100 * KEEP:g} % of the accuracy of all {width} numbers with its whole "
         f"interval,\nchosen on {parts.counts[1]} other questions. On the test questions it keeps {100 * kept:.1f} %."

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from firstk._base.input_file import is_there
 from firstk.cli._counts import read_count
+
+if TYPE_CHECKING:
+    from firstk.advice.inputs import VectorSource
 
 VectorsArgument = Annotated[
     str,
@@ -24,13 +28,11 @@ VectorsOption = Annotated[
 LabelOption = Annotated[
     str | None,
     typer.Option(
-        "--label", "--target", help="Column of labels or targets in VECTORS; several target columns with commas."
-    ),
-]
-LabelsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--labels", help="Labels or targets in another file, a row for each row of VECTORS.", metavar="FILE[:COLUMN]"
+        "--label",
+        "--target",
+        help="Labels or targets: a column of VECTORS, several target columns with commas, or another file with one row "
+        "per row of VECTORS.",
+        metavar="COLUMN|FILE[:COLUMN]",
     ),
 ]
 PairsOption = Annotated[
@@ -43,7 +45,12 @@ PairsOption = Annotated[
     ),
 ]
 QueriesOption = Annotated[
-    str | None, typer.Option("--queries", help="Queries; VECTORS is the store that they search.", metavar="FILE")
+    str | None,
+    typer.Option(
+        "--queries",
+        help="Queries; VECTORS is the store that they search. A column may say how much each query counts.",
+        metavar="FILE[:WEIGHT]",
+    ),
 ]
 RelevanceOption = Annotated[
     str | None,
@@ -57,11 +64,11 @@ IdOption = Annotated[
     str | None,
     typer.Option(
         "--id",
-        help="Column of the ids by which judgements or pairs name rows; found by itself if called id, doc_id, ...",
-        metavar="COLUMN|QUERYCOLUMN,DOCUMENTCOLUMN",
+        help="Column of the ids by which judgements or pairs name rows; detected if it is called id, doc_id, ...; # for "
+        "row numbers, from 0.",
+        metavar="COLUMN|QUERYCOLUMN,DOCUMENTCOLUMN|#",
     ),
 ]
-ByRowOption = Annotated[bool, typer.Option("--by-row", help="Judgements or pairs name rows by number, from 0.")]
 FilterOption = Annotated[
     str | None,
     typer.Option(
@@ -69,10 +76,6 @@ FilterOption = Annotated[
         help="Search among the documents that have the query's own value of FIELD, or this VALUE of it.",
         metavar="FIELD[=VALUE]",
     ),
-]
-QueryWeightOption = Annotated[
-    str | None,
-    typer.Option("--query-weight", help="Column of --queries: what each query counts in the mean.", metavar="COLUMN"),
 ]
 NanOption = Annotated[
     str,
@@ -88,9 +91,45 @@ RowsOption = Annotated[
         "--rows",
         parser=read_count,
         metavar="COUNT",
-        help="How many vectors you will store, such as 10M, 200k or 10,000,000: sizes and savings are for so many.",
+        help="How many vectors you will store, such as 10M or 200k: sizes and savings are for so many.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
+ExplainOption = Annotated[bool, typer.Option("--explain", help="Print all there is to say, not the answer alone.")]
+KeepOption = Annotated[
+    float | None, typer.Option("--keep", help="Choose the cheapest code that keeps this share of the score; 0.99.")
+]
+BytesPerVectorOption = Annotated[
+    int | None, typer.Option("--bytes-per-vector", min=1, help="Choose the best code in at most so many bytes.")
+]
+
+
+def place_of_options(
+    source: str,
+    vectors: str | None = None,
+    label: str | None = None,
+    pairs: str | None = None,
+    nan: str = "refuse",
+    queries: str | None = None,
+    relevance: str | None = None,
+    ids: str | None = None,
+    filter: str | None = None,
+) -> VectorSource:
+    """Return where vectors, labels and judgements are, as the options of a command name it."""
+    from firstk.advice.inputs import VectorSource
+
+    column, file = (None, label) if is_label_file(label) else (label, None)
+    weight = None
+    if queries is not None and not is_there(queries) and ":" in queries:
+        queries, _, weight = queries.rpartition(":")
+    by_row = ids == "#"
+    return VectorSource(
+        source, vectors, column, file, pairs, nan, queries, relevance, None if by_row else ids, by_row, filter, weight
+    )
+
+
+def is_label_file(label: str | None) -> bool:
+    """Tell whether labels are in a file of their own: FILE or FILE:COLUMN, and the file is there."""
+    return label is not None and (is_there(label) or (":" in label and is_there(label.rpartition(":")[0])))

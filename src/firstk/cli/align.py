@@ -10,32 +10,31 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from firstk._base.atomic_file import check_new
+from firstk._base.input_file import is_there
 from firstk.cli._counts import read_count
 from firstk.cli._notes import warnings_as_notes
 from firstk.cli._options import (
-    ByRowOption,
     FilterOption,
     ForceOption,
     JsonOption,
     NanOption,
-    QueryWeightOption,
     QuietOption,
     RelevanceOption,
     RowsOption,
     VectorsOption,
 )
 from firstk.cli._progress import step_progress
-from firstk.cli._text import number_of
 from firstk.cli.report import check_page
 from firstk.exceptions import InvalidInputError
+from firstk.words.text import number_of
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from firstk.evaluation.upgrade.evaluation import UpgradeResult
-    from firstk.evaluation.upgrade.files import UpgradeFiles
-    from firstk.evaluation.upgrade.records import Pool, ScoredOption, UpgradeReport
-    from firstk.evaluation.upgrade.verdict import Terms, Verdict
+    from firstk.advice.upgrade.evaluation import UpgradeResult
+    from firstk.advice.upgrade.files import UpgradeFiles
+    from firstk.advice.upgrade.records import Pool, ScoredOption, UpgradeReport
+    from firstk.advice.upgrade.verdict import Terms, Verdict
 
 OWNER = "firstk align"
 
@@ -116,9 +115,7 @@ def align(
     relevance: RelevanceOption = None,
     label: Label = None,
     ids: Id = None,
-    by_row: ByRowOption = False,
     filter: FilterOption = None,
-    query_weight: QueryWeightOption = None,
     vectors: VectorsOption = None,
     vectors_new: VectorsNew = None,
     metric: MetricName = None,
@@ -152,9 +149,9 @@ def align(
     new model's space, or of queries into the old one's. Its alignment is saved, and the commands that use it are
     printed.
     """
-    from firstk.evaluation.upgrade import Terms, evaluate_upgrade, verdict_of
-    from firstk.evaluation.upgrade.files import UpgradeFiles, read_upgrade
-    from firstk.evaluation.upgrade.records import FILE
+    from firstk.advice.upgrade import Terms, evaluate_upgrade, verdict_of
+    from firstk.advice.upgrade.files import UpgradeFiles, read_upgrade
+    from firstk.advice.upgrade.records import FILE
 
     for file in (report, order):
         check_new(file, force=force)
@@ -162,16 +159,19 @@ def align(
     check_page(report)
     names = _checked(metric, methods, order, out)
     terms = Terms(cost_per_million, budget_rows, old_model_retired, rows)
+    weight = None
+    if queries_old is not None and not is_there(queries_old) and ":" in queries_old:
+        queries_old, _, weight = queries_old.rpartition(":")
     files = UpgradeFiles(
         old,
         new,
         queries_old,
         queries_new,
         relevance,
-        ids,
-        by_row,
+        None if ids == "#" else ids,
+        ids == "#",
         filter,
-        query_weight,
+        weight,
         vectors,
         vectors_new,
         nan,
@@ -197,10 +197,10 @@ def align(
 def _checked(metric: str | None, methods: str | None, order: Path | None, out: Path) -> tuple[str, ...] | None:
     """Check options before anything is read, and return the methods that were named."""
     from firstk._base.checks import check_choice
+    from firstk.advice.upgrade.evaluation import AUTO
+    from firstk.advice.upgrade.searches import METRICS
     from firstk.alignment.methods import PUBLIC
     from firstk.encoder.storage.folder import check_target
-    from firstk.evaluation.upgrade.evaluation import AUTO
-    from firstk.evaluation.upgrade.searches import METRICS
 
     if metric is not None:
         check_choice(metric, METRICS, "--metric", OWNER)
@@ -217,7 +217,7 @@ def _checked(metric: str | None, methods: str | None, order: Path | None, out: P
 
 def _shares(terms: Terms, rows: int) -> tuple[float, ...]:
     """Return the shares of rows to embed anew: the usual ones, and what the budget pays for."""
-    from firstk.evaluation.upgrade.evaluation import SHARES
+    from firstk.advice.upgrade.evaluation import SHARES
 
     if terms.budget_rows is None:
         return SHARES
@@ -237,13 +237,13 @@ def _write(
     """Write the order of rows and the page, where they were asked for; return what to say of them."""
     written = []
     if order is not None:
-        from firstk.evaluation.upgrade.files import write_order
+        from firstk.advice.upgrade.files import write_order
 
         count = write_order(order, files, found.worth, row_numbers)
         written.append(f"{number_of(count, 'row')} in the order of their worth: {order}")
     if page is not None:
-        from firstk.evaluation.report.html import write_document
-        from firstk.evaluation.report.upgrade import render_upgrade
+        from firstk.advice.report.html import write_document
+        from firstk.advice.report.upgrade import render_upgrade
 
         write_document(page, render_upgrade(found.report, verdict, terms, commands=commands))
         written.append(f"Open the page: {page.resolve().as_uri()}")
@@ -255,7 +255,7 @@ def _write(
 
 def _commands(files: UpgradeFiles, verdict: Verdict, found: UpgradeResult, out: Path) -> list[str]:
     """Return the commands that do what the verdict says."""
-    from firstk.evaluation.upgrade.records import MIX, QUERIES, TRANSLATE
+    from firstk.advice.upgrade.records import MIX, QUERIES, TRANSLATE
 
     if verdict.action not in (TRANSLATE, MIX) or verdict.option is None:
         return []
@@ -300,7 +300,7 @@ def _lines(
 
 def _table(report: UpgradeReport, pool: Pool, terms: Terms) -> Iterator[str]:
     """Tabulate the options of a pool, what is recommended of the translations with a mark."""
-    from firstk.evaluation.upgrade.records import STORE
+    from firstk.advice.upgrade.records import STORE
 
     where = (
         f"all {pool.rows:,} rows of the store"

@@ -10,11 +10,11 @@ import typer
 from firstk.cli._options import (
     JsonOption,
     LabelOption,
-    LabelsOption,
     NanOption,
     QuietOption,
     VectorsArgument,
     VectorsOption,
+    is_label_file,
 )
 from firstk.cli._progress import row_progress
 
@@ -29,21 +29,17 @@ def check(
         int | None, typer.Option("-k", help="Coordinates that are in use; the recommended number if not given.")
     ] = None,
     label: LabelOption = None,
-    labels: LabelsOption = None,
     against: Annotated[
         str | None,
         typer.Option(
             "--against",
-            help="Rows of the time of the fit, for a model that was saved without their profile.",
+            help="Rows from when the model was fitted; needed if it has no saved profile.",
             metavar="FILE",
         ),
     ] = None,
     tolerance: Annotated[
         float, typer.Option("--tolerance", help="Share of the quality at the fit that may be lost.", metavar="SHARE")
     ] = 0.02,
-    confidence: Annotated[
-        float, typer.Option("--confidence", help="Confidence of the intervals, between 0 and 1.", metavar="SHARE")
-    ] = 0.95,
     vectors: VectorsOption = None,
     nan: NanOption = "refuse",
     json: JsonOption = False,
@@ -60,9 +56,9 @@ def check(
     """
     import json as plain
 
+    from firstk.advice.check_files import check_files
     from firstk.data.files import open_vectors
     from firstk.encoder.fitted import FittedEncoder
-    from firstk.evaluation.check_files import check_files
 
     encoder = FittedEncoder.load(model)
     files = [source] if against is None else [against, source]
@@ -74,11 +70,10 @@ def check(
             source,
             against=against,
             vectors=vectors,
-            label=label,
-            labels=labels,
+            label=None if is_label_file(label) else label,
+            labels=label if is_label_file(label) else None,
             k=k,
             tolerance=tolerance,
-            confidence=confidence,
             nan=nan,
             progress=progress,
         )

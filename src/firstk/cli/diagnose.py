@@ -11,29 +11,27 @@ import typer
 
 from firstk.cli._notes import warnings_as_notes
 from firstk.cli._options import (
-    ByRowOption,
     FilterOption,
     IdOption,
     JsonOption,
     LabelOption,
-    LabelsOption,
     NanOption,
     PairsOption,
     QueriesOption,
-    QueryWeightOption,
     QuietOption,
     RelevanceOption,
     VectorsArgument,
     VectorsOption,
+    place_of_options,
 )
 from firstk.cli._progress import row_progress, step_progress
-from firstk.cli._text import judged_options, words_of
-from firstk.cli.fit import spelled
+from firstk.cli._settings import image_of
 from firstk.exceptions import InvalidInputError
+from firstk.words.commands import VECTORS, options_of
 
 if TYPE_CHECKING:
-    from firstk.evaluation.diagnosis import Diagnosis, Gathered, Trial, Trials
-    from firstk.evaluation.inputs import VectorSource
+    from firstk.advice.diagnosis import Diagnosis, Gathered, Trials
+    from firstk.advice.inputs import VectorSource
 
 # Rows are copied to float64 on the way into the moments: smaller batches than elsewhere bound the memory.
 BATCH_ROWS = 16384
@@ -69,14 +67,11 @@ PlotOption = Annotated[
 def diagnose(
     source: VectorsArgument,
     label: LabelOption = None,
-    labels: LabelsOption = None,
     pairs: PairsOption = None,
     queries: QueriesOption = None,
     relevance: RelevanceOption = None,
     ids: IdOption = None,
-    by_row: ByRowOption = False,
     filter: FilterOption = None,
-    query_weight: QueryWeightOption = None,
     kind: KindOption = "auto",
     image: ImageOption = None,
     only: OnlyOption = None,
@@ -95,26 +90,23 @@ def diagnose(
     of them (subspaces), whether masking would help (denoising), and how many labels look wrong (label_noise). In any
     case: rank, effective dimension, how far the vectors lean to one side (anisotropy), copies, constant columns.
     """
-    from firstk.evaluation.diagnosis import diagnose_gathered
-    from firstk.evaluation.inputs import VectorSource
+    from firstk.advice.diagnosis import diagnose_gathered
 
-    shape = _image_shape(image)
+    shape = image_of(image)
     parts = None if only is None else [part.strip().replace("-", "_") for part in only.split(",") if part.strip()]
     if plot is not None:
-        from firstk.evaluation.report.figures import check_figure
+        from firstk.advice.report.figures import check_figure
 
         check_figure(plot)
     silent = quiet or json
-    place = VectorSource(
-        source, vectors, label, labels, pairs, nan, queries, relevance, ids, by_row, filter, query_weight
-    )
+    place = place_of_options(source, vectors, label, pairs, nan, queries, relevance, ids, filter)
     with warnings_as_notes():
         gathered, trials, rows, total = _read(place, kind, silent)
     with step_progress(None, quiet=silent) as say:
         found = diagnose_gathered(gathered, trials, image_shape=shape, parts=parts, progress=say)
     found = replace(found, command=_command(found, place, rows, bytes_per_vector), rows_in_file=total)
     if plot is not None:
-        from firstk.evaluation.report.figures import plot_spectrum, write_figure
+        from firstk.advice.report.figures import plot_spectrum, write_figure
 
         curves = () if found.alignment is None else found.alignment.curves
         write_figure(plot, plot_spectrum(found.spectrum, curves), dpi=150)
@@ -132,23 +124,25 @@ def _read(place: VectorSource, kind: str, quiet: bool) -> tuple[Gathered, Trials
     if not place.judged:
         gathered, total = _gathered(place, kind, quiet)
         return gathered, None, place, total
-    from firstk.evaluation.diagnosis import gather, trials_of
-    from firstk.evaluation.judged_pairs import read_columns, read_judged_pairs
+    from firstk.advice.diagnosis import gather, trials_of
+    from firstk.advice.judgements import read_columns, read_judged
+    from firstk.data.task import Search
 
     if place.relevance is not None and (place.label is not None or place.labels is not None):
         raise InvalidInputError("Judgements take the place of labels: leave --label and --labels out, or --relevance.")
-    judged = read_judged_pairs(place)
+    judged = read_judged(place)
     rows = place
     if judged.store is None:  # pairs of vectors: the left sides are rows as well
         source, _, names = read_columns(
             None if place.pairs is None else place.source, place.pairs or place.relevance or ""
         )
         rows = replace(place, source=source, vectors=names[0], pairs=None, relevance=None)
-    store = None if judged.store is None else judged.documents
-    if judged.searches:
-        X, trials = trials_of(store, None, judged.evaluation())
+    data = judged.data
+    if isinstance(data, Search):
+        X, trials = trials_of(None if judged.store is None else data.documents, None, data)
     else:
-        X, trials = trials_of(store, tuple(judged.columns.values()), None)
+        assert data.scores is not None
+        X, trials = trials_of(data.documents, (data.left, data.right, data.scores), None)
     return gather(X), trials, rows, 0
 
 
@@ -157,8 +151,8 @@ def _gathered(place: VectorSource, kind: str, quiet: bool) -> tuple[Gathered, in
 
     Of a sample, the number of all rows comes with it; 0 where all were read.
     """
-    from firstk.evaluation.diagnosis import gather_batches
-    from firstk.evaluation.inputs import open_labeled
+    from firstk.advice.diagnosis import gather_batches
+    from firstk.advice.inputs import open_labeled
 
     found = open_labeled(place.source, vectors=place.vectors, label=place.label, labels=place.labels, nan=place.nan)
     table = found.table
@@ -175,36 +169,17 @@ def _command(found: Diagnosis, place: VectorSource, rows: VectorSource, most_byt
     if trial is None:
         return ""
     where = place if trial.pairs else rows
-    given = {"--vectors": where.vectors, **_asked(trial)}
-    if found.kind in ("labels", "targets"):
-        given |= {"--label": where.label, "--labels": where.labels}
     # Judgements evaluate an objective that does not learn from them; scored pairs do not.
     if not trial.pairs and not where.relevance:
-        where = replace(where, pairs=None, by_row=False)
-    given |= judged_options(where)
-    given |= {"--nan": where.nan if where.nan != "refuse" else None}
-    given |= {"--bytes-per-vector": None if most_bytes is None else str(most_bytes), "-o": "model"}
-    return shlex.join(["firstk", "fit", str(where.source), *words_of(given)])
-
-
-def _asked(trial: Trial) -> dict[str, str | None]:
-    """Return the options of ``firstk fit`` that ask for an objective as it was tried."""
-    settings = {spelled(name): "none" if value is None else f"{value}" for name, value in trial.settings.items()}
-    return {
-        "--objective": trial.objective,
-        **settings,
-        "--solver": None if trial.solver == "auto" else trial.solver,
-        "--components": None if trial.components is None else str(trial.components),
-    }
-
-
-def _image_shape(text: str | None) -> tuple[int, ...] | None:
-    """Read 28x28 or 32x32x3."""
-    if text is None:
-        return None
-    sides = text.lower().split("x")
-    if len(sides) not in (2, 3) or not all(side.strip().isdecimal() and int(side) > 0 for side in sides):
-        from firstk._base.checks import bad_parameter
-
-        raise bad_parameter("--image", "diagnose", "HEIGHTxWIDTH or HEIGHTxWIDTHxCHANNELS, such as 28x28", text)
-    return tuple(int(side) for side in sides)
+        where = replace(where, pairs=None, by_row=False, ids=None)
+    options = options_of(where)
+    words = ["firstk", "fit", options.pop(VECTORS), "--objective", trial.objective]
+    for name, value in trial.settings.items():
+        words += ["--set", f"objective.{name}={'none' if value is None else value}"]
+    words += [] if trial.solver == "auto" else ["--set", f"solver={trial.solver}"]
+    words += [] if trial.components is None else ["--components", str(trial.components)]
+    if found.kind in ("labels", "targets"):
+        words += ["--label", str(where.label or where.labels)]
+    words += [word for pair in options.items() for word in pair]
+    words += [] if most_bytes is None else ["--bytes-per-vector", str(most_bytes)]
+    return shlex.join([*words, "-o", "model"])

@@ -12,8 +12,8 @@ import typer
 
 from firstk._base.atomic_file import check_new
 from firstk.cli._options import ForceOption, JsonOption, NanOption, QuietOption, VectorsOption
-from firstk.cli._text import number_of
 from firstk.exceptions import InvalidInputError
+from firstk.words.text import number_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -63,7 +63,7 @@ def info(
     from firstk.encoder.storage.info import model_info
 
     if (model_or_codes / "config.json").is_file() and read_manifest(model_or_codes, None).format == "firstk-alignment":
-        from firstk.evaluation.upgrade.translating import alignment_facts
+        from firstk.advice.upgrade.translating import alignment_facts
 
         facts = alignment_facts(model_or_codes)
         typer.echo(json.dumps(facts, indent=2, ensure_ascii=False) if as_json else _about_alignment(facts))

@@ -9,7 +9,7 @@ import typer
 
 from firstk.cli._options import ForceOption, JsonOption, NanOption, QuietOption, VectorsOption
 from firstk.cli._progress import counted_progress
-from firstk.cli._text import number_of, were
+from firstk.words.text import number_of, were
 
 if TYPE_CHECKING:
     from firstk.integrations.moving import Moved, Plan

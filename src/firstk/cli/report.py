@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,11 +10,12 @@ import typer
 
 from firstk._base.atomic_file import check_folder, check_new
 from firstk.cli._options import ForceOption, RowsOption
-from firstk.cli._text import JUDGED_BY, VECTORS, commands_for
 from firstk.exceptions import InvalidInputError
+from firstk.words.choice import headline
+from firstk.words.commands import VECTORS, next_commands
 
 if TYPE_CHECKING:
-    from firstk.evaluation.records import HeldOutReport
+    from firstk.advice.records import Report
 
 
 def report(
@@ -25,7 +26,7 @@ def report(
         typer.Option(
             "--curve",
             metavar="FILE",
-            help="What 'firstk curve MODEL ... --json' printed: the page is of that evaluation, not of the fit's own.",
+            help="What 'firstk curve MODEL ... --json' printed: report on that evaluation instead of the saved one.",
         ),
     ] = None,
     rows: RowsOption = None,
@@ -43,7 +44,9 @@ def report(
     bytes_per_vector: Annotated[
         int | None,
         typer.Option(
-            "--bytes-per-vector", min=1, help="Recommend the best code in at most so many bytes, by the saved scores."
+            "--bytes-per-vector",
+            min=1,
+            help="Recommend the best code in at most so many bytes, using the saved scores.",
         ),
     ] = None,
     force: ForceOption = False,
@@ -54,51 +57,55 @@ def report(
     coordinate is worth and, for images, what k coordinates see; a slider over k moves all of it. The page needs no
     network, prints, and follows light and dark.
     """
+    from firstk.advice.records import read_report
+    from firstk.advice.report.curve_file import read_curve
     from firstk.encoder.storage.folder import read_manifest
-    from firstk.evaluation.records import read_report
-    from firstk.evaluation.report.advice import advice_of
-    from firstk.evaluation.report.curve_file import read_curve
 
     check_new(out, force=force)
     found = read_report(model) if curve is None else read_curve(curve, read_manifest(model).config)
-    page = write_report(out, found, model, rows=rows, k=k, keep=keep, bytes_per_vector=bytes_per_vector)
+    found = asked_again(found, k, keep, bytes_per_vector)
+    page = write_report(out, found, model, rows=rows)
     lines = [f"Open the page: {page.resolve().as_uri()}"]
-    advice = advice_of(found, k, keep, bytes_per_vector)
-    if advice is not None:
-        lines.append(f"Its first line: {advice.headline()}")
+    if found.choice is not None:
+        lines.append(f"Its first line: {headline(found.choice)}")
     if (curve, k, keep, bytes_per_vector) == (None, None, None, None):
-        lines.append(
-            "That is by the fit's own evaluation, and what the fit was asked for. Another choice: --bytes-per-vector "
-            "or --keep. The page of a 'firstk curve': give that command --report."
-        )
+        lines.append("Another choice: --bytes-per-vector or --keep. The page of a 'firstk curve': --report there.")
     typer.echo("\n".join(lines))
 
 
-def write_report(
-    out: Path,
-    found: HeldOutReport,
-    model: Path,
-    *,
-    rows: int | None = None,
-    k: int | None = None,
-    keep: float | None = None,
-    bytes_per_vector: int | None = None,
-) -> Path:
-    """Write the page of an evaluation, with the commands that follow its recommendation where the file is known."""
-    from firstk.evaluation.report import write_page
-    from firstk.evaluation.report.advice import advice_of
-    from firstk.evaluation.report.held_out_page import page_of
+def asked_again(found: Report, k: int | None, keep: float | None, bytes_per_vector: int | None) -> Report:
+    """Return a report that chooses by other limits, using the scores that were saved; nothing is computed again."""
+    from firstk._base.checks import bad_parameter, check_fraction
+    from firstk.quality.choose import Limits, choose
+
+    if (k, keep, bytes_per_vector) == (None, None, None) and found.choice is not None:
+        return found
+    if keep is not None:
+        keep = check_fraction(keep, "keep", "report", open_left=True)
+    lengths = found.lead.curve().k
+    if k is not None and k not in lengths:
+        near = min(lengths, key=lambda own: abs(own - k))
+        allowed = f"a prefix length of this evaluation, up to {lengths[-1]}; the nearest is {near}"
+        raise bad_parameter("k", "report", allowed, k)
+    limits = Limits(keep, bytes_per_vector=bytes_per_vector, k=k)
+    if k is not None and keep is None and bytes_per_vector is None:
+        limits = replace(limits, precisions=("float32",))
+    try:
+        return replace(found, choice=choose(found.lead, limits))
+    except InvalidInputError:
+        if bytes_per_vector is not None or k is not None:
+            raise
+        return replace(found, choice=None)  # a share of a score that is not positive
+
+
+def write_report(out: Path, found: Report, model: Path, *, rows: int | None = None) -> Path:
+    """Write the page of a report, with the commands that follow its choice where the file is known."""
+    from firstk.advice.report import write_page
+    from firstk.advice.report.held_out_page import page_of
 
     file = found.options.get(VECTORS, found.facts.get("file"))
-    commands = None
-    if file is not None:
-        advice = advice_of(found, k, keep, bytes_per_vector)
-        most = None if advice is None else advice.bytes_per_vector
-        judged = {name: value for name, value in found.options.items() if name in JUDGED_BY}
-        own = {name: value for name, value in found.options.items() if name not in (VECTORS, *JUDGED_BY)}
-        commands = partial(commands_for, model=model, store=str(file), options=own, judged=judged, most_bytes=most)
-    page = page_of(found, rows=rows, k=k, keep=keep, bytes_per_vector=bytes_per_vector, commands=commands)
-    return write_page(out, page)
+    options = {} if file is None else {**found.options, VECTORS: str(file)}
+    return write_page(out, page_of(found, rows=rows, commands=next_commands(found.choice, model, options)))
 
 
 def check_page(path: Path | None) -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from firstk.cli._progress import looked_at
-from firstk.cli._text import number_of
 from firstk.exceptions import InvalidInputError
+from firstk.words.text import number_of
 
 if TYPE_CHECKING:
     from firstk_papers.frame.cells import Job

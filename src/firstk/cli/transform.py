@@ -12,14 +12,14 @@ from firstk._base.atomic_file import check_new
 from firstk._base.remote import place_of
 from firstk.cli._options import ForceOption, JsonOption, NanOption, QuietOption, VectorsArgument, VectorsOption
 from firstk.cli._progress import row_progress
-from firstk.cli._text import number_of, were
 from firstk.exceptions import InvalidInputError
+from firstk.words.text import number_of, were
 
 if TYPE_CHECKING:
+    from firstk.advice.written_codes import ReadBack
     from firstk.encoder.code_map import CodeMap
     from firstk.encoder.fitted import FittedEncoder
     from firstk.estimator.transform_files import Outcome
-    from firstk.evaluation.written_codes import ReadBack
 
 # In place of a model: the vectors as they are.
 RAW = "raw"
@@ -105,10 +105,10 @@ def transform(
     (--side query), in one code that can be cut; --into new translates old vectors into the new model's space, and
     --into old new ones back.
     """
+    from firstk.advice.written_codes import read_back
     from firstk.data.files import open_vectors
     from firstk.encoder.code_map import CodeMap
     from firstk.estimator.transform_files import transform_files
-    from firstk.evaluation.written_codes import read_back
 
     check_new(out, force=force)
     encoder = _encoder(model_or_raw, side, into)
@@ -150,8 +150,8 @@ def keeps_raw_vectors(model: Path) -> bool:
 
 
 def _encoder(model: Path, side: str | None, into: str | None) -> FittedEncoder | CodeMap | None:
+    from firstk.advice.upgrade.translating import is_alignment, translation
     from firstk.encoder.fitted import FittedEncoder
-    from firstk.evaluation.upgrade.translating import is_alignment, translation
 
     if is_alignment(model):
         from firstk.alignment.fitted import FittedAlignment

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from firstk._base.checks import bad_parameter, is_int
-from firstk.encoder.curve import PrefixCurve
 from firstk.exceptions import InvalidInputError
+from firstk.quality.curve import PrefixCurve
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -23,16 +23,16 @@ from firstk._base.rows import Rows, as_dense, is_sparse, projected, unit_rows
 from firstk.bits.cells import Cells
 from firstk.bits.embedded import Embedded
 from firstk.data.stamp import CodeStamp
-from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.naming import learned_from
 from firstk.encoder.network import Network, restore_mlp
 from firstk.encoder.profile import RowProfile
 from firstk.encoder.quantizer.embedded import METRICS, EmbeddedQuantizer
 from firstk.encoder.quantizer.weights import DOCUMENTS_TAU, check_tau, document_weights, query_weights
-from firstk.encoder.recommendation import Recommendation
-from firstk.encoder.storage.card import model_card, saved_curve, saved_recommendation
+from firstk.encoder.storage.card import model_card, saved_choice, saved_curve
 from firstk.encoder.storage.folder import check_facts, model_files, parse_model, read_model, write_model
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
+from firstk.quality.choose import Choice
+from firstk.quality.curve import PrefixCurve
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
@@ -408,7 +408,7 @@ class FittedEncoder:
         path: str | Path,
         *,
         curve: PrefixCurve | None = None,
-        recommendation: Recommendation | None = None,
+        choice: Choice | None = None,
         source_model: str | None = None,
         extra: Mapping[str, str | bytes] | None = None,
     ) -> Path:
@@ -419,14 +419,14 @@ class FittedEncoder:
         path : path
         curve : PrefixCurve, optional
             Quality against k, kept with the model and shown on its card.
-        recommendation : Recommendation, optional
+        choice : Choice, optional
             What to store, kept and shown with it.
         source_model : str, optional
             Name of the model that made the vectors.
         extra : mapping of str or bytes, optional
             What further files hold, by name; :func:`firstk.encoder.storage.folder.read_extra` reads them.
         """
-        config, arrays = self._stored(curve, recommendation, source_model)
+        config, arrays = self._stored(curve, choice, source_model)
         return write_model(path, config, arrays, card=model_card(config), extra=extra)
 
     def files(self) -> dict[str, bytes]:
@@ -435,7 +435,7 @@ class FittedEncoder:
         return model_files(config, arrays, card=model_card(config))
 
     def _stored(
-        self, curve: PrefixCurve | None, recommendation: Recommendation | None, source_model: str | None
+        self, curve: PrefixCurve | None, choice: Choice | None, source_model: str | None
     ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return the config and the arrays to save."""
         arrays = {name: getattr(self, name) for name in _ARRAYS if getattr(self, name) is not None}
@@ -445,7 +445,7 @@ class FittedEncoder:
             "pinned": int(self.pinned),  # a number of numpy's, where n_components was one
             "normalized": bool(self.normalized),
         }
-        config |= _provenance(self, curve, recommendation, source_model)
+        config |= _provenance(self, curve, choice, source_model)
         if self.head is not None:
             names = _HEAD_ARRAYS + (_OWN_HEADS if self.head.own else ())
             arrays |= {f"head.{name}": getattr(self.head, name) for name in names}
@@ -522,7 +522,7 @@ def check_fitted(encoder: object, owner: str, name: str = "encoder") -> FittedEn
 
 
 def _provenance(
-    encoder: FittedEncoder, curve: PrefixCurve | None, recommendation: Recommendation | None, source_model: str | None
+    encoder: FittedEncoder, curve: PrefixCurve | None, choice: Choice | None, source_model: str | None
 ) -> dict[str, Any]:
     """Return what is saved beside the arrays: what is given, else what was loaded with the encoder."""
     owner = "save"
@@ -532,14 +532,14 @@ def _provenance(
         raise bad_parameter("curve", owner, f"a curve of prefixes in [1, {encoder.d}] (the width)", curve)
     if source_model is not None and (not isinstance(source_model, str) or not source_model.strip()):
         raise bad_parameter("source_model", owner, "the name of a model, or None", source_model)
-    if recommendation is not None and not isinstance(recommendation, Recommendation):
-        raise bad_parameter("recommendation", owner, "a Recommendation or None", recommendation)
+    if choice is not None and not isinstance(choice, Choice):
+        raise bad_parameter("choice", owner, "a Choice or None", choice)
     known = curve or saved_curve(encoder.config, encoder.d)
-    # A recommendation goes with its curve: one that was loaded says nothing of a new one.
-    advice = recommendation or (saved_recommendation(encoder.config, encoder.d) if curve is None else None)
+    # A choice goes with its curve: one that was loaded says nothing of a new one.
+    advice = choice or (saved_choice(encoder.config, encoder.d) if curve is None else None)
     return {
         "curve": None if known is None else known.to_dict(),
-        **({} if advice is None else {"recommendation": advice.to_dict()}),
+        **({} if advice is None else {"choice": advice.to_dict()}),
         "source_model": source_model or encoder.config.get("source_model"),
     }
 

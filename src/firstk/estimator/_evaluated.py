@@ -10,15 +10,16 @@ from numpy.typing import ArrayLike
 
 from firstk._base.checks import bad_parameter, check_prefix
 from firstk._base.progress import Verbose
-from firstk.encoder.curve import PrefixCurve
+from firstk.data.task import Pairs, Rows, Search
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.profile import RowProfile
 from firstk.estimator.checking import TOLERANCE, CheckReport, NewRows, check_rows, rows_and_labels
 from firstk.exceptions import InvalidInputError
-from firstk.metrics.curve import EvaluationData, pair_metric, prefix_curve, prefix_scores
+from firstk.metrics.curve import pair_metric, prefix_curve, prefix_scores
 from firstk.metrics.judgements import Qrels, judgement_rows
 from firstk.metrics.scorers import check_known_labels
 from firstk.moments.targets import one_column
+from firstk.quality.curve import PrefixCurve
 
 
 class Evaluated:
@@ -70,7 +71,8 @@ class Evaluated:
         X_ref, y_ref = reference if isinstance(reference, tuple) else (reference, None)
         encoder = self.encoder_
         rows, X_ref = (None if part is None else self._checked_input(part) for part in (X, X_ref))
-        data = EvaluationData(X=rows, y=one_column(y), X_ref=X_ref, y_ref=one_column(y_ref))
+        among = None if X_ref is None else Rows(X_ref, one_column(y_ref))
+        data = Rows(rows, one_column(y), reference=among)
         return prefix_curve(encoder, data, metric, ks, confidence=confidence, verbose=self.verbose)
 
     def curve_pairs(
@@ -84,7 +86,7 @@ class Evaluated:
         confidence: float | None = None,
     ) -> PrefixCurve:
         """Score every prefix on pairs: Spearman when scores differ, recall@10 of partners when they are positives."""
-        data = EvaluationData(left=left, right=right, scores=scores)
+        data = Pairs(left, right, scores)
         metric = pair_metric(data) if metric == "auto" else metric
         return prefix_curve(self.encoder_, data, metric, ks, confidence=confidence, verbose=self.verbose)
 
@@ -120,11 +122,11 @@ class Evaluated:
         ks, confidence
             As in `curve`.
         """
-        data = EvaluationData(
-            queries=queries,
-            documents=documents,
-            relevance=judgement_rows(relevance, query_ids, document_ids),
-            query_weight=query_weight,
+        data = Search(
+            queries,
+            documents,
+            judgement_rows(relevance, query_ids, document_ids),
+            weight=query_weight,
             query_field=query_field,
             document_field=document_field,
         )
@@ -207,17 +209,15 @@ class Evaluated:
         encoder, target = self.encoder_, one_column(y)
         name = _metric_for(target) if metric == "auto" else metric
         ks = np.array([check_prefix(k, encoder.d, "PrefixEncoder.score")])
+        data = Rows(self._checked_input(X), target)
         if name == "head_accuracy":
-            check_known_labels(encoder, target)
-        rows = self._checked_input(X)
+            check_known_labels(encoder, data)
         if name not in _AMONG_OTHERS:
-            return float(prefix_scores(encoder, EvaluationData(X=rows, y=target), name, ks)[0])
+            return float(prefix_scores(encoder, data, name, ks)[0])
         scores, sizes = [], []
-        for kept, held in _parts(rows.shape[0], name):
-            data = EvaluationData(X=rows[held], X_ref=rows[kept])
-            if target is not None:
-                data = replace(data, y=target[held], y_ref=target[kept])
-            scores.append(prefix_scores(encoder, data, name, ks)[0])
+        for kept, held in _parts(data.n, name):
+            part = replace(data.subset(held), reference=data.subset(kept))
+            scores.append(prefix_scores(encoder, part, name, ks)[0])
             sizes.append(len(held))
         return float(np.average(scores, weights=sizes))
 

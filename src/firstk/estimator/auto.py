@@ -21,11 +21,12 @@ from firstk._base.prefix_weights import OmegaLike, resolve_omega
 from firstk._base.progress import Verbose, progress_bar
 from firstk._base.rows import distinct_rows
 from firstk.contracts import Objective, Rows
+from firstk.data import task
 from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.race import Fold, Folds, Race, Scores
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.bootstrap import resampled_scores
-from firstk.metrics.curve import METRICS, EvaluationData, per_row_scores, settled_metric
+from firstk.metrics.curve import per_row_scores, settled_metric
 from firstk.moments.moments import Moments
 from firstk.moments.pairs import PairMoments
 from firstk.moments.statistics import PartOf, RowSample, Statistics
@@ -189,10 +190,9 @@ class _Trial:
         rest = moments.without(self.accumulate(sample.take(np.setdiff1d(every, kept))))  # type: ignore[arg-type]
         return Statistics(rest, sample.part(kept), whole.n_features, part_of=PartOf(whole, kept))
 
-    def _scored(self, candidate: Objective, statistics: Statistics, data: EvaluationData) -> tuple[float, np.ndarray]:
+    def _scored(self, candidate: Objective, statistics: Statistics, data: task.Data) -> tuple[float, np.ndarray]:
         encoder = self.solve(candidate, statistics)
         metric = settled_metric(encoder, data)
-        data = statistics.shared("evaluation data", lambda: METRICS[metric].prepare(encoder, data))
         return _score(encoder, data, metric, self.omega)
 
 
@@ -247,13 +247,13 @@ def _documents(right: np.ndarray) -> np.ndarray:
     return document
 
 
-def _evaluation_data(kept: Rows, held: Rows) -> EvaluationData:
+def _evaluation_data(kept: Rows, held: Rows) -> task.Data:
     if "left" in held:
-        return EvaluationData(left=held["left"], right=held["right"], scores=held.get("scores"))
-    return EvaluationData(X=held["X"], y=held.get("y"), X_ref=kept["X"], y_ref=kept.get("y"))
+        return task.Pairs(held["left"], held["right"], held.get("scores"))
+    return task.Rows(held["X"], held.get("y"), reference=task.Rows(kept["X"], kept.get("y")))
 
 
-def _score(encoder: FittedEncoder, held_out: EvaluationData, metric: str, omega: OmegaLike) -> tuple[float, np.ndarray]:
+def _score(encoder: FittedEncoder, held_out: task.Data, metric: str, omega: OmegaLike) -> tuple[float, np.ndarray]:
     """Return the mean of the curve weighted by omega, read at 2, 4, 8, ... and the full width, and its resamples.
 
     Each of these lengths speaks for the prefixes since the one before it, so it weighs what they weigh together.

@@ -1,14 +1,13 @@
 """Fits on files and streams larger than memory, with a part held out.
 
 Closed forms see each row once and keep moments only (:mod:`firstk.moments.stream`); training needs the rows and holds
-them in memory. A batch is a mapping from names to arrays with one row each: "X" and maybe "y", or "left", "right" and
-maybe "scores".
+them in memory. A batch is a mapping from names to arrays with one row each: "X" and maybe "y".
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,15 +16,13 @@ from firstk._base.checks import bad_parameter, is_real
 from firstk._base.rows import half_as_single
 from firstk.data.files.contract import Batch
 from firstk.data.files.opening import VectorTable, open_vectors
-from firstk.encoder.profile import RowProfile
-from firstk.estimator.fit_profile import ENOUGH
+from firstk.data.task import Rows
 from firstk.estimator.prefix_encoder import PrefixEncoder
 from firstk.estimator.problem import FEWEST_ROWS, Problem, too_few_rows
 from firstk.estimator.saving import parameters_to_json
 from firstk.exceptions import InvalidInputError
-from firstk.metrics.curve import EvaluationData
 from firstk.moments.checkpoint import Checkpoint
-from firstk.moments.statistics import RowSample, Statistics, sample_of_documents
+from firstk.moments.statistics import Statistics
 from firstk.moments.stream import Accumulated, Chunk, Chunks, Columns, HoldOut, accumulate, chunk_rows, len_of, no_row
 
 # Rows that are held out, and rows among which neighbors are looked for: enough to tell 98 % from 99 %, and few enough
@@ -33,49 +30,73 @@ from firstk.moments.stream import Accumulated, Chunk, Chunks, Columns, HoldOut, 
 MOST_HELD, MOST_REFERENCE = 2_000, 5_000
 
 
-@dataclass(frozen=True, eq=False)
-class StreamedFit:
-    """A fitted encoder, with the rows that it can be evaluated on.
+class Stream:
+    """Rows of files, read in batches and in bounded memory; ``PrefixEncoder.fit`` takes it in place of rows.
+
+    Parameters
+    ----------
+    batches : Chunks, or iterable of mappings
+        Every row once, in the order by which `parts` counts them. To go on from a checkpoint without reading what came
+        before: `chunks_of` a table.
+    rows : int
+        How many rows there are, those to be dropped included.
+    width, itemsize : int
+        Of a vector, and bytes of each of its numbers in the file.
+    label : str, optional
+        What labels or targets are called.
+    vectors : str
+        What the vectors are called.
+    parts : HoldOut, optional
+        Which rows are kept apart; none if not given.
 
     Attributes
     ----------
-    encoder : PrefixEncoder
-    rows : int
-        How many of the stream it was fitted on.
-    held, reference : mapping
-        Rows that the fit has not seen (empty where none were held out), and rows that it has.
-    statistics : Statistics
-        Of the rows it was fitted on.
-    search : EvaluationData, optional
-        Held-out queries and all documents that they search, where documents are judged.
+    held, reference : Rows or None
+        Rows that the fit has not seen, and rows that it has, once the stream has been read.
     """
 
-    encoder: PrefixEncoder
-    rows: int
-    held: Columns
-    reference: Columns
-    statistics: Statistics
-    search: EvaluationData | None = None
+    def __init__(
+        self,
+        batches: Chunks | Iterable[Columns],
+        rows: int = 0,
+        width: int = 0,
+        itemsize: int = 4,
+        label: str | None = None,
+        vectors: str = "",
+        parts: HoldOut | None = None,
+    ):
+        self.chunks = batches if isinstance(batches, Chunks) else Chunks.of(batches)
+        self.rows, self.width, self.itemsize = rows, width, itemsize
+        self.label, self.vectors, self.parts = label, vectors, HoldOut.nothing() if parts is None else parts
+        self.held: Rows | None = None
+        self.reference: Rows | None = None
+        self.seen = 0  # rows that were fitted on or held out: less than `rows` where some were dropped
 
-    @property
-    def held_rows(self) -> tuple[np.ndarray, np.ndarray | None] | None:
-        """Held-out rows of what will be encoded, and their labels; None of pairs and queries, which are none."""
-        return None if self.search is not None or "X" not in self.held else (self.held["X"], self.held.get("y"))
+    def batches(self) -> Iterator[Columns]:
+        """Yield mappings from names to arrays: "X" and maybe "y"."""
+        return (chunk.columns for chunk in self.chunks.after(0))
 
-    def profile(self) -> RowProfile | None:
-        """Measure the profile of held-out rows, for `PrefixEncoder.save`; None where there are too few."""
-        rows = self.held_rows
-        return None if rows is None or len(rows[0]) < ENOUGH else self.encoder._profile(rows)
+    def take(self, wanted: Sequence[np.ndarray]) -> list[Rows]:
+        """Read the rows with the given numbers, ascending: memory for those and one batch."""
+        found: list[dict[str, list[np.ndarray]]] = [{} for _ in wanted]
+        start = 0
+        for batch in self.batches():
+            count = len_of(batch)
+            for rows, parts in zip(wanted, found, strict=True):
+                here = rows[np.searchsorted(rows, start) : np.searchsorted(rows, start + count)] - start
+                for name, part in batch.items():
+                    if len(here):
+                        parts.setdefault(name, []).append(half_as_single(part[here]))
+            start += count
+        return [_as_rows({name: np.concatenate(batches) for name, batches in parts.items()}) for parts in found]
 
-    @property
-    def data(self) -> EvaluationData:
-        """The held-out rows or pairs with the reference rows to evaluate them against; or the held-out queries."""
-        if self.search is not None:
-            return self.search
-        held = self.held
-        if "left" in held:
-            return EvaluationData(left=held["left"], right=held["right"], scores=held.get("scores"))
-        return EvaluationData(X=held["X"], y=held.get("y"), X_ref=self.reference["X"], y_ref=self.reference.get("y"))
+    def keep(self, held: Columns, reference: Columns, seen: int) -> None:
+        """Remember what a pass over the stream has kept apart."""
+        self.held, self.reference, self.seen = _as_rows(held), _as_rows(reference), seen
+
+
+def _as_rows(columns: Columns) -> Rows:
+    return Rows(columns["X"], columns.get("y")) if columns else Rows(np.empty((0, 0)))
 
 
 def draw(n: int, share: float, seed: int = 0) -> HoldOut:
@@ -128,29 +149,20 @@ def draw_groups(groups: np.ndarray, share: float, seed: int = 0) -> HoldOut:
 
 def fit_stream(
     encoder: PrefixEncoder,
-    batches: Iterable[Columns] | Chunks,
-    parts: HoldOut | None = None,
-    held: Columns | None = None,
+    stream: Stream,
     *,
     workers: int | None = None,
     checkpoint: Checkpoint | None = None,
     progress: Callable[[int], object] = lambda rows: None,
     elsewhere: Callable[[Problem, Chunks, HoldOut], Accumulated[Statistics]] | None = None,
-    documents: np.ndarray | None = None,
-) -> StreamedFit:
-    """Fit an encoder on a stream, but for the rows that are held out.
+) -> PrefixEncoder:
+    """Fit an encoder on a stream, but for the rows that are held out, which the stream keeps.
 
     Parameters
     ----------
     encoder : PrefixEncoder
         Not fitted yet, or one that holds its moments: then rows are added to those it has seen.
-    batches : iterable of mappings, or Chunks
-        Every row once, in the order by which `parts` counts them. To go on from a checkpoint without reading what came
-        before: `chunks_of` a table.
-    parts : HoldOut, optional
-        Which rows are kept apart; none if not given.
-    held : mapping, optional
-        Rows of another file to evaluate on, in place of those drawn.
+    stream : Stream
     workers : int, optional
         Batches that are measured at the same time; the number of cores if not given. The result does not depend on it.
     checkpoint : Checkpoint, optional
@@ -159,16 +171,10 @@ def fit_stream(
         Told how many rows have just been taken in.
     elsewhere : callable, optional
         What gathers the stream in place of this process: :func:`firstk.integrations.dask.gather`.
-    documents : ndarray of shape (n, p), optional
-        Of the store that a stream of pairs is from. Quantizers and the profile of the fit are of a sample of them; of
-        the right sides of the pairs if not given.
     """
-    chunks = batches if isinstance(batches, Chunks) else Chunks.of(batches)
-    parts = HoldOut.nothing() if parts is None else parts
-    problem = encoder._pose(pairs=chunks.pairs)
-    store = None if documents is None else sample_of_documents(documents)
+    chunks, parts, problem = stream.chunks, stream.parts, encoder._pose()
     if problem.solver.trains:
-        done = _trained(encoder, chunks, parts, progress, store)
+        done = _trained(encoder, chunks, parts, progress)
     else:
         # Whether a bar was shown changes nothing: what was stopped on a terminal may go on without one.
         asked = encoder.get_params(deep=False) | {"verbose": False}
@@ -182,7 +188,6 @@ def fit_stream(
         )
         if done.statistics is None:
             raise no_row()
-        done.statistics.documents = store
         before, added = _parts(encoder), _part(done.statistics, encoder.random_state)
         encoder._learn(done.statistics)
         _check_enough(encoder._statistics.moments.rows)
@@ -191,8 +196,8 @@ def fit_stream(
             encoder._encoder = replace(solved, config={**solved.config, "parts": [*before, added]})
         if checkpoint is not None:
             checkpoint.remove()
-    own = done.held if held is None else {name: half_as_single(part) for name, part in held.items()}
-    return StreamedFit(encoder, done.rows, own if len_of(own) else {}, done.reference, encoder._statistics)
+    stream.keep(done.held, done.reference, done.rows + len_of(done.held))
+    return encoder
 
 
 def _check_enough(rows: int) -> None:
@@ -223,7 +228,6 @@ def _trained(
     chunks: Chunks,
     parts: HoldOut,
     progress: Callable[[int], object],
-    documents: RowSample | None,
 ) -> Accumulated[Statistics]:
     """Hold all rows in memory and train on them; a training that was interrupted is no result."""
     done: Accumulated[Statistics] = Accumulated()
@@ -240,10 +244,7 @@ def _trained(
     whole = {name: np.concatenate([batch[name] for batch in waiting]) for name in waiting[0]}
     waiting.clear()
     _check_enough(len_of(whole))
-    if chunks.pairs:
-        encoder._fit_pairs(whole["left"], whole["right"], whole.get("scores"), documents)
-    else:
-        encoder.fit(whole["X"], whole.get("y"))
+    encoder.fit(whole["X"], whole.get("y"))
     raise_if_interrupted(encoder)
     return done
 
@@ -349,5 +350,6 @@ def fit_files(
     table = open_vectors(path, vectors, beside=names, nan=nan)
     target = None if label is None else (lambda batch: np.asarray(batch.columns[label]))
     kept = None if checkpoint is None else Checkpoint(checkpoint, resume=resume, every=every)
-    fit_stream(encoder, chunks_of(table, target, names), workers=workers, checkpoint=kept, progress=progress)
-    return encoder
+    return fit_stream(
+        encoder, Stream(chunks_of(table, target, names)), workers=workers, checkpoint=kept, progress=progress
+    )

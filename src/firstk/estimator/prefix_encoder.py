@@ -35,6 +35,7 @@ from firstk._base.checks import (
 from firstk._base.progress import Verbose, showing
 from firstk._base.rows import sliceable
 from firstk.contracts import Objective, Ordering, Solver, Width
+from firstk.data.task import Data, Pairs, Rows, Search
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
 from firstk.encoder.profile import RowProfile
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 
     from firstk.data.files import VectorTable
     from firstk.encoder.quantizer import EmbeddedQuantizer
+    from firstk.estimator.fit_files import Stream
 
 
 def _has_partial_fit(self: PrefixEncoder) -> bool:
@@ -186,17 +188,22 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
 
     # -- fitting ---------------------------------------------------------------------------------------------
 
-    def fit(self, X: MatrixLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> PrefixEncoder:
-        """Fit on rows, with labels or targets where the objective needs them.
+    def fit(
+        self, X: MatrixLike | Data | Stream, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> PrefixEncoder:
+        """Fit on rows, with labels or targets where the objective needs them; or on what a task learns from.
 
         Parameters
         ----------
-        X : array-like, sparse matrix or dask collection of shape (n, p)
-            Rows; of dask, an array, a data frame, or a bag of batches, each an X, an (X, y) or an (X, y, weight).
+        X : array-like, sparse matrix or dask collection of shape (n, p); or Rows, Pairs, Search or Stream
+            Rows; of dask, an array, a data frame, or a bag of batches, each an X, an (X, y) or an (X, y, weight). Or
+            ``task.train``: objectives that do not learn from pairs are fitted on the documents of a Search.
         y : array-like of shape (n,) or (n, q), optional
             Labels for "fisher", numbers for "regression", either for "mixture".
         sample_weight : array-like of shape (n,), optional
         """
+        if isinstance(X, Data) or (hasattr(X, "chunks") and not hasattr(X, "shape")):
+            return self._fit_task(X)  # type: ignore[arg-type]
         problem = self._pose()
         statistics = self._statistics_of_collections(problem, {"X": X, "y": y, "weight": sample_weight}, reset=True)
         if statistics is not None:
@@ -205,6 +212,28 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
         with explaining_small_numbers(rows["X"]):
             self._hold(*problem.fit(rows))
         return self
+
+    def _fit_task(self, train: Data | Stream) -> PrefixEncoder:
+        """Fit on what a task learns from."""
+        if isinstance(train, Rows):
+            return self.fit(train.X, train.y, train.weight)
+        if isinstance(train, Pairs):
+            store = None if train.documents is None else sample_of_documents(np.asarray(train.documents))
+            return self._fit_pairs(train.left, train.right, train.scores, store)  # type: ignore[arg-type]
+        if isinstance(train, Search):
+            if self.takes_pairs:
+                return self.fit_search(train.queries, train.documents, train.relevance)
+            return self.fit(train.documents)
+        from firstk.estimator.fit_files import fit_stream
+
+        return fit_stream(self, train)
+
+    @property
+    def takes_pairs(self) -> bool:
+        """Whether the objective learns from pairs where there are any: "similarity", unless it is told what to keep."""
+        objective = objectives.resolve(self.objective)
+        keeps = getattr(objective, "keep", "neighbors")
+        return keeps == "neighbors" and objective.resolved(True).supervision == "pairs"
 
     @available_if(_has_partial_fit)
     def partial_fit(

@@ -23,14 +23,14 @@ from firstk._base import arrays
 from firstk._base.array_types import MatrixLike
 from firstk._base.checks import UnsavedMember, check_verbose, is_int
 from firstk._base.json_records import settings_of
-from firstk.encoder.curve import PrefixCurve
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP, TrainedMLP
-from firstk.encoder.recommendation import Recommendation
 from firstk.encoder.storage.folder import read_extra_bytes
 from firstk.encoder.storage.hub import local_folder, upload
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 from firstk.moments.statistics import Statistics
+from firstk.quality.choose import Choice
+from firstk.quality.curve import PrefixCurve
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -48,7 +48,7 @@ class SavedModels:
         path: str | Path,
         *,
         curve: PrefixCurve | None = None,
-        recommendation: Recommendation | None = None,
+        choice: Choice | None = None,
         source_model: str | None = None,
         extra: Mapping[str, str | bytes] | None = None,
         moments: bool = False,
@@ -62,8 +62,8 @@ class SavedModels:
             A new or empty folder, or one that holds a firstk model, which is replaced.
         curve : PrefixCurve, optional
             Quality against k, kept with the model and shown on its card.
-        recommendation : Recommendation, optional
-            What to store, kept and shown with it: ``precision_table(...).recommend()``.
+        choice : Choice, optional
+            What to store, kept and shown with it: ``evaluation.choose()``.
         source_model : str, optional
             Name of the model that made the vectors.
         extra : mapping of str or bytes, optional
@@ -90,7 +90,7 @@ class SavedModels:
         # Cells that an evaluation asked for are kept by the encoder, and lost with a copy.
         cells = encoder._storable_cells if encoder.cells is None else encoder.cells
         return replace(encoder, config=config, profile=profile, cells=cells).save(
-            path, curve=curve, recommendation=recommendation, source_model=source_model, extra=extra
+            path, curve=curve, choice=choice, source_model=source_model, extra=extra
         )
 
     def _stored_moments(self) -> bytes:

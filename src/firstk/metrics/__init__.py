@@ -2,20 +2,17 @@
 
 `subspace` compares bases without regard to the order of axes, `order` axis by axis; `task`, `neighbors`, `ranking` and
 `search` return one score for every prefix length from one encode, `bootstrap` the interval in which it lies; `task`
-also scores single coordinates; `late_interaction` compares documents of several vectors; `mined` finds partners where
-there are no judgements. `prefix_curve` takes an encoder and data to a curve by any metric in `METRICS`; `make_scorer`
+also scores single coordinates; `late_interaction` compares documents of several vectors. `prefix_curve` takes an encoder and data to a curve by any metric in `METRICS`; `make_scorer`
 turns one into a scorer for scikit-learn's searches. Held-out splits, baselines and reports live in `evaluation`.
 """
 
 from firstk.metrics.bootstrap import ExplainedShare, MeanScore, RankAgreement, bootstrap_interval
-from firstk.metrics.curve import METRICS, EvaluationData, prefix_curve
+from firstk.metrics.curve import METRICS, prefix_curve
 from firstk.metrics.late_interaction import max_sim, max_sim_per_query
-from firstk.metrics.mined import MinedPartners, half_whitening, mined_judgements, mined_partners
 from firstk.metrics.neighbors import (
     nearest_neighbor_accuracy,
     nearest_neighbors,
     neighbor_recall,
-    partner_ndcg,
     positive_recall,
 )
 from firstk.metrics.order import max_cosines, paired_cosines
@@ -35,17 +32,14 @@ from firstk.metrics.task import (
 
 __all__ = [
     "METRICS",
-    "EvaluationData",
     "ExplainedShare",
     "MeanScore",
-    "MinedPartners",
     "RankAgreement",
     "axis_distance",
     "axis_probe_accuracy",
     "axis_readout_r2",
     "bootstrap_interval",
     "explained_variance",
-    "half_whitening",
     "linear_probe_accuracy",
     "linear_readout_r2",
     "make_scorer",
@@ -53,8 +47,6 @@ __all__ = [
     "max_sim",
     "max_sim_per_query",
     "mean_principal_angles",
-    "mined_judgements",
-    "mined_partners",
     "mrr",
     "ndcg",
     "ndcg_per_query",
@@ -64,7 +56,6 @@ __all__ = [
     "pair_cosines",
     "pair_spearman",
     "paired_cosines",
-    "partner_ndcg",
     "positive_recall",
     "prefix_curve",
     "principal_angles",

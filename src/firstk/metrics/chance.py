@@ -9,29 +9,29 @@ from collections.abc import Callable
 
 import numpy as np
 
-from firstk.metrics.scorers import EvaluationData, n_rows
+from firstk.data.task import Data, Pairs, Rows, Search, n_rows
 
 
-def guessed_label(data: EvaluationData) -> float | None:
+def guessed_label(data: Rows) -> float | None:
     """Return the accuracy of guessing: always the label that is most frequent among the references, or one of them."""
-    if data.y is None or data.y_ref is None:
+    if data.y is None or data.reference is None or data.reference.y is None:
         return None
-    labels, counts = np.unique(np.asarray(data.y_ref), return_counts=True)
+    labels, counts = np.unique(np.asarray(data.reference.y), return_counts=True)
     share = np.array([np.mean(np.asarray(data.y) == label) for label in labels])
     return float(max(share[counts.argmax()], share @ counts / counts.sum()))
 
 
-def no_relation(data: EvaluationData) -> float | None:
+def no_relation(data: Data) -> float | None:
     """Return 0: the correlation or R² of what has nothing to do with the targets."""
     return 0.0
 
 
-def random_partner(data: EvaluationData) -> float | None:
+def random_partner(data: Pairs) -> float | None:
     """Return the chance that ten right sides drawn at random hold the partner."""
     return min(1.0, 10 / n_rows(data.right))
 
 
-def random_ranking(measure: str, at: int) -> Callable[[EvaluationData], float | None]:
+def random_ranking(measure: str, at: int) -> Callable[[Search], float | None]:
     r"""Return what gives the expected score of documents in random order, by a measure of `firstk.metrics.search`.
 
     Of a query with R relevant documents among N: each of them is at each rank with probability 1 / N, so that nDCG is
@@ -40,12 +40,12 @@ def random_ranking(measure: str, at: int) -> Callable[[EvaluationData], float | 
     :math:`R / (N - r + 1) \prod_{i < r} (1 - R / (N - i + 1))`, of which MRR is the mean of 1 / r.
     """
 
-    def chance(data: EvaluationData) -> float | None:
+    def chance(data: Search) -> float | None:
         relevance = np.asarray(data.relevance)
         relevance = relevance[relevance[:, 2] > 0]
         if not len(relevance):
             return None
-        weights = None if data.query_weight is None else np.asarray(data.query_weight, dtype=float)
+        weights = None if data.weight is None else np.asarray(data.weight, dtype=float)
         scores, counts = [], []
         order = np.argsort(relevance[:, 0], kind="stable")
         queries, first = np.unique(relevance[order, 0], return_index=True)
@@ -58,7 +58,7 @@ def random_ranking(measure: str, at: int) -> Callable[[EvaluationData], float | 
     return chance
 
 
-def _candidates(data: EvaluationData, query: int) -> int:
+def _candidates(data: Search, query: int) -> int:
     """Return how many documents a query looks among."""
     among = n_rows(data.documents)
     if data.query_field is not None and data.document_field is not None:

@@ -8,37 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from firstk._base.checks import bad_parameter, check_choice, check_prefix, check_verbose
 from firstk._base.progress import Verbose, showing
-from firstk.encoder.curve import PrefixCurve, supported_lengths
+from firstk.data.task import Data, Pairs, Rows, Search
 from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.encoder.naming import objective_name
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import chance, scorers
 from firstk.metrics.bootstrap import PerRowScores, bootstrap_interval, check_confidence
-from firstk.metrics.scorers import EvaluationData, Scorer, scores_differ
+from firstk.metrics.scorers import AS_IT_IS, Scorer, Storage
+from firstk.quality.curve import PrefixCurve, supported_lengths
 
-__all__ = [
-    "METRICS",
-    "SEARCH",
-    "EvaluationData",
-    "Metric",
-    "check_metric",
-    "pair_metric",
-    "per_row_scores",
-    "prefix_curve",
-    "prefix_scores",
-    "settled_metric",
-]
-
-RawScorer = Callable[[FittedEncoder, EvaluationData], PerRowScores | None]
+RawScorer = Callable[[FittedEncoder, Any], PerRowScores | None]
 
 
-def _no_rows(encoder: FittedEncoder, data: EvaluationData) -> PerRowScores | None:
+def _no_rows(encoder: FittedEncoder, data: Data) -> PerRowScores | None:
     return None
 
 
@@ -49,9 +38,11 @@ class Metric:
     Attributes
     ----------
     score : callable
-        From an encoder, data and prefix lengths to scores by row.
+        From an encoder, data, prefix lengths and a storage to scores by row.
+    takes : type
+        Rows, Pairs or Search.
     needs : tuple of str
-        Fields of the data that must be given.
+        What rows must have besides vectors: "y", "reference".
     help : str
         One line for a table.
     raw_rows : callable
@@ -59,8 +50,6 @@ class Metric:
         paired; None where the raw vectors have no score by row.
     raw_constant : float, optional
         The raw vectors' score where it is known without data: they explain themselves.
-    prepare : callable
-        Adds to the data what depends on them alone, for those who score many encoders.
     chance : callable
         From the data to the score of guessing; None where there is nothing to guess.
     answers : {"fidelity", "relevance", "task"}
@@ -69,33 +58,35 @@ class Metric:
     """
 
     score: Scorer
-    needs: tuple[str, ...]
+    takes: type[Data]
     help: str
     raw_rows: RawScorer = _no_rows
     raw_constant: float | None = None
-    prepare: Callable[[FittedEncoder, EvaluationData], EvaluationData] = lambda _, data: data
-    chance: Callable[[EvaluationData], float | None] = lambda data: None
+    chance: Callable[[Any], float | None] = lambda data: None
     answers: str = "fidelity"
+    needs: tuple[str, ...] = ()
 
-    def raw(self, encoder: FittedEncoder, data: EvaluationData) -> float | None:
+    def raw(self, encoder: FittedEncoder, data: Data) -> float | None:
         """Return the score of the vectors as they came; None where that has no meaning."""
         rows = self.raw_rows(encoder, data)
         return self.raw_constant if rows is None else float(rows.score()[0])
 
 
-def per_row_scores(encoder: FittedEncoder, data: EvaluationData, metric: str, ks: np.ndarray) -> PerRowScores:
+def per_row_scores(
+    encoder: FittedEncoder, data: Data, metric: str, ks: np.ndarray, storage: Storage = AS_IT_IS
+) -> PerRowScores:
     """Score the prefixes `ks` of an encoder by the metric of that name, and keep rows, pairs or queries apart."""
-    return METRICS[check_metric(metric, data)].score(encoder, data, ks)
+    return METRICS[check_metric(metric, data)].score(encoder, data, ks, storage)
 
 
-def prefix_scores(encoder: FittedEncoder, data: EvaluationData, metric: str, ks: np.ndarray) -> np.ndarray:
+def prefix_scores(encoder: FittedEncoder, data: Data, metric: str, ks: np.ndarray) -> np.ndarray:
     """Score the prefixes `ks` of an encoder by the metric of that name."""
     return np.asarray(per_row_scores(encoder, data, metric, ks).score(), dtype=float)
 
 
 def prefix_curve(
     encoder: FittedEncoder,
-    data: EvaluationData,
+    data: Data,
     metric: str = "auto",
     ks: ArrayLike | None = None,
     *,
@@ -109,7 +100,7 @@ def prefix_curve(
     ----------
     encoder : FittedEncoder
         ``PrefixEncoder.encoder_``, or one that was loaded.
-    data : EvaluationData
+    data : Rows, Pairs or Search
         Held-out rows, pairs or queries, for an honest answer.
     metric : str
         A name in `METRICS`, or "auto" for the objective's own.
@@ -130,10 +121,10 @@ def prefix_curve(
     --------
     >>> from firstk import PrefixEncoder, prefix_curve
     >>> from firstk.data import load_digits
-    >>> from firstk.metrics import EvaluationData
+    >>> from firstk import Rows
     >>> digits = load_digits()
     >>> encoder = PrefixEncoder(16).fit(digits.X_train).encoder_
-    >>> data = EvaluationData(X=digits.X_test, y=digits.y_test, X_ref=digits.X_train, y_ref=digits.y_train)
+    >>> data = Rows(digits.X_test, digits.y_test, reference=Rows(digits.X_train, digits.y_train))
     >>> curve = prefix_curve(encoder, data, "1nn_accuracy", ks=[4, 8, 16])
     >>> curve.smallest(keep=0.9)
     8
@@ -145,7 +136,7 @@ def prefix_curve(
     name = settled_metric(encoder, data) if metric == "auto" else metric
     lengths = _checked_lengths(ks, encoder.d)
     if name == "head_accuracy":
-        scorers.check_known_labels(encoder, data.y)
+        scorers.check_known_labels(encoder, data)
     with showing(check_verbose(verbose, "prefix_curve")):
         rows = per_row_scores(encoder, data, name, lengths)
         raw = METRICS[name].raw(encoder, data) if input_score is None else float(input_score)
@@ -158,7 +149,7 @@ def prefix_curve(
         input_score=raw,
         label=objective_name(encoder.config),
         n_evaluated=rows.n,
-        details=_parts(encoder, data, lengths) if name == "mixture" else {},
+        details=_parts(encoder, data, lengths) if name == "mixture" and isinstance(data, Rows) else {},
         low=low,
         high=high,
         confidence=confidence,
@@ -167,9 +158,9 @@ def prefix_curve(
 
 
 def check_data(data: object, owner: str) -> None:
-    """Raise InvalidInputError unless `data` is an EvaluationData, as an array alone does not say what its rows are."""
-    if not isinstance(data, EvaluationData):
-        allowed = "an EvaluationData, such as EvaluationData(X=X, y=y, X_ref=X_train, y_ref=y_train)"
+    """Raise InvalidInputError unless `data` has one of the three shapes: an array does not say what its rows are."""
+    if not isinstance(data, Data):
+        allowed = "Rows, Pairs or Search, such as Rows(X, y, reference=Rows(X_train, y_train))"
         raise bad_parameter("data", owner, allowed, type(data).__name__)
 
 
@@ -190,30 +181,44 @@ def explained(metric: str) -> str:
     return f"{metric}: {known.help}. {asks}".rstrip()
 
 
-def settled_metric(encoder: FittedEncoder, data: EvaluationData) -> str:
-    """Return nDCG@10 where documents are judged, else the objective's own metric.
-
-    Of pairs that is Spearman where scores differ, recall where all are positives.
-    """
-    if data.relevance is not None:
+def settled_metric(encoder: FittedEncoder, data: Data) -> str:
+    """Return the metric that "auto" stands for: nDCG@10 of searches, that of the pairs, or the objective's own."""
+    if isinstance(data, Search):
         return SEARCH[0]
-    name = str(encoder.config["metric"])
-    return pair_metric(data) if name == "pair_agreement" else name
+    return pair_metric(data) if isinstance(data, Pairs) else str(encoder.config["metric"])
 
 
-def pair_metric(data: EvaluationData) -> str:
+def pair_metric(pairs: Pairs) -> str:
     """Return Spearman for scores that differ, recall of partners for positives."""
-    return "spearman" if scores_differ(data) else "positive_recall@10"
+    return "spearman" if pairs.scored else "positive_recall@10"
 
 
-def check_metric(metric: str, data: EvaluationData) -> str:
-    """Return the name of a metric for which the data suffice."""
+def check_metric(metric: str, data: Data) -> str:
+    """Return the name of a metric that takes such data; other data raise, with the argument that is missing."""
     name = check_choice(metric, METRICS, "metric", "curve")
-    _check_needs(data, METRICS[name].needs, name)
+    known = METRICS[name]
+    if not isinstance(data, known.takes):
+        raise InvalidInputError(f"The metric '{name}' needs {_WAYS[known.takes]}.")
+    have = data if isinstance(data, Rows) else Rows(())
+    missing = [need for need in known.needs if getattr(have, need) is None]
+    if "y" in known.needs and have.reference is not None and have.reference.y is None and "reference" in known.needs:
+        missing.append("reference")
+    if missing:
+        raise InvalidInputError(f"The metric '{name}' needs {' and '.join(_WAYS[need] for need in missing)}.")
     return name
 
 
-def _parts(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> dict[str, list[float]]:
+# How to give what a metric takes.
+_WAYS: dict[object, str] = {
+    Rows: "rows: use curve(X, ...)",
+    Pairs: "pairs: use curve_pairs(left, right, scores)",
+    Search: "judged documents: use curve_search(queries, documents, relevance)",
+    "y": "y, the labels or targets of X",
+    "reference": "reference=(X_train, y_train), the rows to look among and their labels",
+}
+
+
+def _parts(encoder: FittedEncoder, data: Rows, ks: np.ndarray) -> dict[str, list[float]]:
     of_y, of_x = scorers.mixture_parts(encoder, data, ks)
     return {"explained_variance": of_x.score().tolist(), "r2": of_y.score().tolist()}
 
@@ -224,95 +229,72 @@ def _checked_lengths(ks: ArrayLike | None, d: int) -> np.ndarray:
     return np.unique([check_prefix(k, d, "curve") for k in np.atleast_1d(np.asarray(ks)).tolist()])
 
 
-def _check_needs(data: EvaluationData, needs: tuple[str, ...], name: str) -> None:
-    """Raise for missing data, with the argument that would bring it."""
-    ways = {
-        "y": "y, the labels or targets of X",
-        "X_ref": "reference=(X_train, y_train), the rows to look among and their labels",
-        "y_ref": "reference=(X_train, y_train), the rows to look among and their labels",
-        "left": "pairs: use curve_pairs(left, right, scores)",
-        "right": "pairs: use curve_pairs(left, right, scores)",
-        "queries": "judged documents: use curve_search(queries, documents, relevance)",
-        "documents": "judged documents: use curve_search(queries, documents, relevance)",
-        "relevance": "judged documents: use curve_search(queries, documents, relevance)",
-        "X": "rows: use curve(X, ...)",
-    }
-    missing = dict.fromkeys(ways[need] for need in needs if getattr(data, need) is None)
-    if missing:
-        raise InvalidInputError(f"The metric '{name}' needs {' and '.join(missing)}.")
-
-
 # Metrics of judged documents, the usual one first.
 SEARCH = ("ndcg@10", "mrr@10", "relevant_recall@100")
-_WITH_REFERENCE = ("X", "y", "X_ref", "y_ref")
-_SEARCH = ("queries", "documents", "relevance")
+_LABELS = ("y", "reference")
 METRICS: dict[str, Metric] = {
     "explained_variance": Metric(
         scorers.explained_variance,
-        ("X",),
+        Rows,
         "share of the variance that the encoder's own decoder rebuilds",
         raw_constant=1.0,
     ),
     "readback_variance": Metric(
         scorers.readback_variance,
-        ("X",),
+        Rows,
         "share of the variance that the best linear decoder rebuilds",
         raw_constant=1.0,
     ),
     "r2": Metric(
         scorers.r2,
-        ("X", "y"),
+        Rows,
         "R^2 of the best linear readout of the targets",
         scorers.raw_r2,
         chance=chance.no_relation,
         answers="task",
+        needs=("y",),
     ),
     "1nn_accuracy": Metric(
         scorers.neighbor_accuracy,
-        _WITH_REFERENCE,
+        Rows,
         "share of rows whose nearest reference row, by cosine, has their label",
         scorers.raw_neighbor_accuracy,
         chance=chance.guessed_label,
         answers="task",
+        needs=_LABELS,
     ),
     "probe_accuracy": Metric(
         scorers.probe_accuracy,
-        _WITH_REFERENCE,
+        Rows,
         "accuracy of the best least-squares probe",
         scorers.raw_probe_accuracy,
         chance=chance.guessed_label,
         answers="task",
+        needs=_LABELS,
     ),
     "head_accuracy": Metric(
         scorers.head_accuracy,
-        ("X", "y"),
+        Rows,
         "accuracy of the encoder's own head",
         answers="task",
+        needs=("y",),
     ),
     "recall@10": Metric(
         scorers.recall,
-        ("X",),
+        Rows,
         "share of the ten nearest neighbors at full width that are found",
         raw_constant=1.0,
-        prepare=scorers.with_neighbors,
-    ),
-    "mined_ndcg@10": Metric(
-        scorers.mined_ndcg,
-        ("X",),
-        "estimated relevance: nDCG of partners that are mined from the vectors",
-        scorers.raw_mined_ndcg,
-        prepare=scorers.with_partners,
-        answers="relevance",
     ),
     "mixture": Metric(
         scorers.mixture,
-        ("X", "y"),
+        Rows,
         "share of targets and vectors explained together",
         answers="task",
+        needs=("y",),
     ),
     "spearman": Metric(
         scorers.spearman,
-        ("left", "right"),
+        Pairs,
         "Spearman correlation of cosine and score",
         scorers.raw_spearman,
         chance=chance.no_relation,
@@ -320,7 +302,7 @@ METRICS: dict[str, Metric] = {
     ),
     "positive_recall@10": Metric(
         scorers.positive_recall,
-        ("left", "right"),
+        Pairs,
         "share of partners among the ten nearest",
         scorers.raw_positive_recall,
         chance=chance.random_partner,
@@ -328,7 +310,7 @@ METRICS: dict[str, Metric] = {
     ),
     "ndcg@10": Metric(
         scorers.search("ndcg", 10),
-        _SEARCH,
+        Search,
         "how high the relevant documents stand in the first ten results, from 0 (none there) to 1 (all on top)",
         scorers.raw_search("ndcg", 10),
         chance=chance.random_ranking("ndcg", 10),
@@ -336,7 +318,7 @@ METRICS: dict[str, Metric] = {
     ),
     "mrr@10": Metric(
         scorers.search("mrr", 10),
-        _SEARCH,
+        Search,
         "one over the rank of the first relevant document; 0 if it is not in the first ten results",
         scorers.raw_search("mrr", 10),
         chance=chance.random_ranking("mrr", 10),
@@ -344,7 +326,7 @@ METRICS: dict[str, Metric] = {
     ),
     "relevant_recall@100": Metric(
         scorers.search("recall", 100),
-        _SEARCH,
+        Search,
         "share of the relevant documents that are in the first hundred results",
         scorers.raw_search("recall", 100),
         chance=chance.random_ranking("recall", 100),

@@ -221,64 +221,6 @@ def positive_recall(
     return neighbor_recall(Z_right[first], Z_left, own[:, None], at=at, similarity=similarity, ks=ks, per_row=per_row)
 
 
-def partner_ndcg(
-    Z_ref: ArrayLike,
-    Z: ArrayLike,
-    partners: ArrayLike,
-    *,
-    at: int = 10,
-    exclude_self: bool | ArrayLike = False,
-    ks: ArrayLike | None = None,
-    per_row: bool = False,
-) -> np.ndarray:
-    r"""NDCG of search by cosine for partners that are all alike relevant, for every prefix length.
-
-    A partner at rank r counts :math:`1 / \log_2(r + 1)`, beyond `at` nothing; the sum is divided by its largest value.
-
-    Parameters
-    ----------
-    Z_ref : array-like of shape (n, d)
-        Codes of the references.
-    Z : array-like of shape (m, d)
-        Codes of the queries.
-    partners : array-like of int of shape (m,) or (m, t)
-        The relevant references of each query, as `mined_partners` finds them; -1 fills up rows that have fewer.
-    at : int
-        How many nearest references are looked at.
-    exclude_self : bool or array-like of int of shape (m,)
-        As in `nearest_neighbors`.
-    ks : array-like of int, optional
-        Prefix lengths, increasing; all from 1 to d if not given.
-    per_row : bool
-        Return the score of each query, shape (m, len(ks)), instead of their mean.
-
-    Returns
-    -------
-    score : ndarray of shape (len(ks),)
-
-    Examples
-    --------
-    >>> partner_ndcg([[1.0, 1.0], [1.0, -1.0]], [[1.0, 0.8], [1.0, -0.7]], [0, 1])
-    array([0.81546488, 1.        ])
-    """
-    owner = "partner_ndcg"
-    Z_ref, Z = check_matrix_pair(Z_ref, Z, owner, ("Z_ref", "Z"))
-    ks = check_lengths(ks, Z.shape[1], owner)
-    exclude = _excluded(exclude_self, len(Z_ref), len(Z), owner)
-    truth = _check_partners(partners, len(Z_ref), len(Z), owner)
-    at = min(check_count(at, "at", owner), len(Z_ref) - (exclude is not None))
-    gains = 1.0 / np.log2(np.arange(2, at + 2))
-    counts = (truth >= 0).sum(axis=1)
-    ideal = np.cumsum(gains)[np.minimum(counts, at) - 1]
-    blocks = nearest(Z_ref, Z, ks, "cosine", at, exclude=exclude)
-    hits = (
-        (rows, places, (found[..., None] == truth[rows, None, None]).any(axis=3) @ gains)
-        for rows, places, found in blocks
-    )
-    values = _by_row(hits, (len(Z), len(ks)), np.float64) / ideal[:, None]
-    return values if per_row else values.mean(axis=0)
-
-
 def _shown(hits: Hits, total: int) -> Hits:
     """Show how many rows and lengths are done."""
     return tracked(hits, total, "evaluating prefixes", "score", lambda part: part[2].size)
@@ -334,16 +276,3 @@ def _check_truth(truth: ArrayLike, n: int, m: int, owner: str) -> np.ndarray:
             f"{twice[0]}). Drop the repetitions."
         )
     return rows
-
-
-def _check_partners(partners: ArrayLike, n: int, m: int, owner: str) -> np.ndarray:
-    """Return partners as a table of shape (m, t), at least one in each row."""
-    table = np.asarray(partners)
-    table = table[:, None] if table.ndim == 1 else table
-    if table.ndim != 2 or len(table) != m or table.dtype.kind not in "iu" or not (table >= 0).any(axis=1).all():
-        raise InvalidInputError(
-            f"{owner} takes 'partners' as ints of shape ({m},) or ({m}, t), at least one partner for each of the {m} "
-            f"queries. Got {table.dtype} of shape {table.shape}."
-        )
-    check_rows(np.maximum(table, 0), n, owner, "partners")
-    return table

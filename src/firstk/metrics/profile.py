@@ -12,11 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import qr
 
-from firstk._base.rows import Rows, as_dense, sliceable
+from firstk._base.rows import Rows as Matrix
+from firstk._base.rows import as_dense, sliceable
+from firstk.data.task import Rows
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.profile import SIZES, RowProfile, ScoreTable
 from firstk.metrics.bootstrap import resampled_scores
-from firstk.metrics.curve import METRICS, EvaluationData, per_row_scores
+from firstk.metrics.curve import METRICS, per_row_scores
 
 # The metric that every encoder has: whether short codes find the neighbors that the full vectors have.
 RECALL = "recall@10"
@@ -45,7 +47,7 @@ class Scatter:
 
 def measure_profile(
     encoder: FittedEncoder,
-    X: Rows,
+    X: Matrix,
     y: np.ndarray | None = None,
     *,
     scatter: Scatter | None = None,
@@ -173,20 +175,18 @@ def _table(
     return ScoreTable(np.array(sizes), ks, score, error, raw[:, 0])
 
 
-def _groups(X: np.ndarray, y: np.ndarray | None, metric: str, size: int) -> Iterator[EvaluationData]:
+def _groups(X: np.ndarray, y: np.ndarray | None, metric: str, size: int) -> Iterator[Rows]:
     """Yield disjoint groups of `size` rows; half of a group is looked among by the other half where labels count."""
     for start in range(0, len(X) - size + 1, size)[:MOST_GROUPS]:
         rows = slice(start, start + size)
         if metric == RECALL or y is None:
-            yield EvaluationData(X=X[rows])
+            yield Rows(X[rows])
         else:
             half = slice(start, start + size // 2), slice(start + size // 2, start + size)
-            yield EvaluationData(X=X[half[0]], y=y[half[0]], X_ref=X[half[1]], y_ref=y[half[1]])
+            yield Rows(X[half[0]], y[half[0]], reference=Rows(X[half[1]], y[half[1]]))
 
 
-def _scored(
-    encoder: FittedEncoder, data: EvaluationData, metric: str, ks: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, float]:
+def _scored(encoder: FittedEncoder, data: Rows, metric: str, ks: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     """Return scores, their sampling variances, and what the raw vectors score (1 where they have no score)."""
     scores = per_row_scores(encoder, data, metric, ks)
     draws = resampled_scores(scores, resamples=DRAWS)

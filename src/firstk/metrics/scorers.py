@@ -1,7 +1,7 @@
 """Scorers: from an encoder and data to scores by row and prefix length, one function for each metric.
 
 Scores are kept by row, so that one pass gives the score and its interval. What is stored (documents, references, rows
-that are read out) goes through ``data.store``; queries do not.
+that are read out) goes through ``storage.store``, queries through ``storage.ask``.
 """
 
 from __future__ import annotations
@@ -9,16 +9,18 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from firstk._base.checks import check_same_length, check_weights
 from firstk._base.rows import distinct_rows
+from firstk.data.task import Pairs, Rows, Search, n_rows
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import InvalidInputError
-from firstk.metrics import mined, neighbors, ranking, task
+from firstk.metrics import neighbors, ranking, task
 from firstk.metrics.bootstrap import ExplainedShare, MeanScore, PerRowScores, RankAgreement
 from firstk.metrics.ranking import check_scores
 from firstk.metrics.search import search_per_query
@@ -28,81 +30,27 @@ def _as_it_is(Z: np.ndarray) -> np.ndarray:
     return Z
 
 
-@dataclass(frozen=True, eq=False)
-class EvaluationData:
-    """Data to evaluate an encoder on: rows with a reference set, pairs with scores, or queries with judged documents.
+class Storage(NamedTuple):
+    """What a store does to codes, and what is done to the codes of queries before they are compared with stored ones.
 
-    Attributes
-    ----------
-    X, y : array-like
-        Rows, and their labels or targets.
-    X_ref, y_ref : array-like
-        Rows to look among, or to fit readouts on.
-    left, right, scores : array-like
-        Pairs, and how alike they are.
-    queries, documents : array-like
-        All documents are candidates for every query.
-    relevance : array-like of int of shape (j, 3)
-        Rows (query row, document row, relevance), as `firstk.metrics.ndcg` takes them.
-    query_weight : array-like of shape (m,), optional
-        What each query counts in the mean; one of weight 0 is left out.
-    query_rows : array-like of int of shape (m,), optional
-        The document that each query is, which is no answer to itself; -1 for one that is none of them.
-    query_field, document_field : array-like of shape (m,) and (n,), optional
-        A filter: each query looks among the documents that have its own value of a field.
-    query_seen : array-like of bool of shape (m,), optional
-        Whether a document that is relevant to the query was learned from: such queries are reported apart.
-    neighbors : ndarray of shape (n, 10), optional
-        The ten full-width neighbors of each row, where they were found before.
-    partners : MinedPartners, optional
-        The mined partners of the rows, where they were found before.
-    store, ask : callable
-        What storage does to codes, and what is done to the codes of queries before they are compared: nothing, or
-        rounding to some precision and back.
+    Nothing, or rounding to some precision and back.
     """
 
-    X: ArrayLike | None = None
-    y: ArrayLike | None = None
-    X_ref: ArrayLike | None = None
-    y_ref: ArrayLike | None = None
-    left: ArrayLike | None = None
-    right: ArrayLike | None = None
-    scores: ArrayLike | None = None
-    queries: ArrayLike | None = None
-    documents: ArrayLike | None = None
-    relevance: ArrayLike | None = None
-    query_weight: ArrayLike | None = None
-    query_rows: ArrayLike | None = None
-    query_field: ArrayLike | None = None
-    document_field: ArrayLike | None = None
-    query_seen: ArrayLike | None = None
-    neighbors: np.ndarray | None = None
-    partners: mined.MinedPartners | None = None
     store: Callable[[np.ndarray], np.ndarray] = _as_it_is
     ask: Callable[[np.ndarray], np.ndarray] = _as_it_is
 
-    @property
-    def stored(self) -> ArrayLike | None:
-        """The rows that would be stored: documents, right sides, references; X where there is nothing else."""
-        for rows in (self.documents, self.right, self.X_ref):
-            if rows is not None:
-                return rows
-        return self.X
 
-
-def n_rows(rows: ArrayLike | None) -> int:
-    """Return the number of rows of an array, a list or a sparse matrix."""
-    shape: tuple[int, ...] = np.shape(rows)  # type: ignore[arg-type]
-    return shape[0]
-
+AS_IT_IS = Storage()
+_one_at_a_time = Lock()
 
 # Targets that scores hold, the latest first.
 _held: deque[weakref.ref[np.ndarray]] = deque(maxlen=8)
 
-Scorer = Callable[[FittedEncoder, EvaluationData, np.ndarray], PerRowScores]
+# From an encoder, data, prefix lengths and a storage to scores by row.
+Scorer = Callable[[FittedEncoder, Any, np.ndarray, Storage], PerRowScores]
 
 
-def _codes(encoder: FittedEncoder, X: ArrayLike | None, side: str = "document") -> np.ndarray:
+def _codes(encoder: FittedEncoder, X: ArrayLike, side: str = "document") -> np.ndarray:
     """Codes at full width, not normalized: metrics that take cosines do so after each truncation.
 
     Summed in float64 and then rounded to the precision that is due: sums in float32 would give copies of a row codes
@@ -111,21 +59,21 @@ def _codes(encoder: FittedEncoder, X: ArrayLike | None, side: str = "document") 
     return encoder.coordinates(X, side=side, owner="curve", exact=True)
 
 
-def _kept(encoder: FittedEncoder, data: EvaluationData, X: ArrayLike | None) -> np.ndarray:
+def _kept(encoder: FittedEncoder, storage: Storage, X: ArrayLike) -> np.ndarray:
     """Codes as they come back from storage."""
-    return data.store(_codes(encoder, X))
+    return storage.store(_codes(encoder, X))
 
 
-def _asking(encoder: FittedEncoder, data: EvaluationData, X: ArrayLike | None, side: str = "document") -> np.ndarray:
+def _asking(encoder: FittedEncoder, storage: Storage, X: ArrayLike, side: str = "document") -> np.ndarray:
     """Codes of queries, as they are compared with stored ones."""
-    return data.ask(_codes(encoder, X, side))
+    return storage.ask(_codes(encoder, X, side))
 
 
-def _plain(encoder: FittedEncoder, X: ArrayLike | None) -> np.ndarray:
+def _plain(encoder: FittedEncoder, X: ArrayLike) -> np.ndarray:
     return encoder.vectors(X, owner="curve")
 
 
-def _centred(encoder: FittedEncoder, X: ArrayLike | None) -> np.ndarray:
+def _centred(encoder: FittedEncoder, X: ArrayLike) -> np.ndarray:
     X = _plain(encoder, X)
     return X - encoder.mean.astype(X.dtype)
 
@@ -140,7 +88,7 @@ def _at(table: np.ndarray, ks: np.ndarray) -> np.ndarray:
     return table if len(ks) == table.shape[1] else np.take(table, ks - 1, axis=1)
 
 
-def explained_variance(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
+def explained_variance(encoder: FittedEncoder, data: Rows, ks: np.ndarray, storage: Storage = AS_IT_IS) -> PerRowScores:
     """Share of the variance that the encoder's own decoder rebuilds."""
     if encoder.decoder is None:
         raise InvalidInputError(
@@ -150,37 +98,34 @@ def explained_variance(encoder: FittedEncoder, data: EvaluationData, ks: np.ndar
     X = _plain(encoder, data.X)
     X = X - (encoder.mean if encoder.origin is None else encoder.origin).astype(X.dtype)
     _check_varies(X, "explained_variance")
-    errors = task.reconstruction_errors(X, _kept(encoder, data, data.X), encoder.decoder)
+    errors = task.reconstruction_errors(X, _kept(encoder, storage, data.X), encoder.decoder)
     return ExplainedShare(_at(errors, ks), _squares(X))
 
 
-def readback_variance(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
+def readback_variance(encoder: FittedEncoder, data: Rows, ks: np.ndarray, storage: Storage = AS_IT_IS) -> PerRowScores:
     """Share of the variance that the best linear decoder rebuilds."""
-    rows = data.X if data.X_ref is None else data.X_ref
-    fit = _kept(encoder, data, rows), _centred(encoder, rows)
-    return _readout(fit, (_kept(encoder, data, data.X), _centred(encoder, data.X)), ks)
+    fit = _kept(encoder, storage, data.stored), _centred(encoder, data.stored)
+    return _readout(fit, (_kept(encoder, storage, data.X), _centred(encoder, data.X)), ks)
 
 
-def r2(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
+def r2(encoder: FittedEncoder, data: Rows, ks: np.ndarray, storage: Storage = AS_IT_IS) -> PerRowScores:
     """R² of the best linear readout of the targets."""
     if encoder.head is not None and encoder.head.classes is not None:
         raise InvalidInputError(
             "The metric 'r2' reads numbers, and this encoder learned labels: use metric='probe_accuracy'."
         )
-    return _targets_read_out(data, lambda X: _kept(encoder, data, X), ks)
+    return _targets_read_out(data, lambda X: _kept(encoder, storage, X), ks)
 
 
-def raw_r2(encoder: FittedEncoder, data: EvaluationData) -> PerRowScores:
+def raw_r2(encoder: FittedEncoder, data: Rows) -> PerRowScores:
     """R² of the best linear readout of the vectors."""
     return _targets_read_out(data, lambda X: _centred(encoder, X), np.array([encoder.p]))
 
 
-def _targets_read_out(
-    data: EvaluationData, code: Callable[[ArrayLike | None], np.ndarray], ks: np.ndarray
-) -> PerRowScores:
-    X_fit, y_fit = (data.X, data.y) if data.y_ref is None else (data.X_ref, data.y_ref)
-    Y_fit, Y = (_numbers(part).reshape(n_rows(part), -1) for part in (y_fit, data.y))
-    return _readout((code(X_fit), Y_fit), (code(data.X), Y), ks)
+def _targets_read_out(data: Rows, code: Callable[[ArrayLike], np.ndarray], ks: np.ndarray) -> PerRowScores:
+    fit = data if data.reference is None or data.reference.y is None else data.reference
+    Y_fit, Y = (_numbers(part.y).reshape(part.n, -1) for part in (fit, data))
+    return _readout((code(fit.X), Y_fit), (code(data.X), Y), ks)
 
 
 def _numbers(y: ArrayLike | None) -> np.ndarray:
@@ -223,42 +168,52 @@ def _check_varies(Y: np.ndarray, owner: str) -> None:
         raise InvalidInputError(f"{owner} needs targets that vary. Every target is constant over {len(Y)} rows.")
 
 
-def neighbor_accuracy(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
+def _reference(data: Rows) -> Rows:
+    """Return the labeled rows to look among, which `check_metric` has found there."""
+    assert data.reference is not None
+    return data.reference
+
+
+def neighbor_accuracy(encoder: FittedEncoder, data: Rows, ks: np.ndarray, storage: Storage = AS_IT_IS) -> PerRowScores:
     """Accuracy of the nearest reference row."""
-    reference = _kept(encoder, data, data.X_ref), np.asarray(data.y_ref)
-    asking = _asking(encoder, data, data.X), np.asarray(data.y)
+    among = _reference(data)
+    reference = _kept(encoder, storage, among.X), np.asarray(among.y)
+    asking = _asking(encoder, storage, data.X), np.asarray(data.y)
     return MeanScore(neighbors.nearest_neighbor_accuracy(*reference, *asking, ks=ks, per_row=True))
 
 
-def raw_neighbor_accuracy(encoder: FittedEncoder, data: EvaluationData) -> PerRowScores:
+def raw_neighbor_accuracy(encoder: FittedEncoder, data: Rows) -> PerRowScores:
     """Accuracy of the nearest reference vector."""
-    reference = _plain(encoder, data.X_ref), np.asarray(data.y_ref)
+    among = _reference(data)
+    reference = _plain(encoder, among.X), np.asarray(among.y)
     asking = _plain(encoder, data.X), np.asarray(data.y)
     return MeanScore(neighbors.nearest_neighbor_accuracy(*reference, *asking, ks=[encoder.p], per_row=True))
 
 
-def probe_accuracy(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
+def probe_accuracy(encoder: FittedEncoder, data: Rows, ks: np.ndarray, storage: Storage = AS_IT_IS) -> PerRowScores:
     """Accuracy of the best least-squares probe."""
-    reference = _kept(encoder, data, data.X_ref), np.asarray(data.y_ref)
-    new = _kept(encoder, data, data.X), np.asarray(data.y)
+    among = _reference(data)
+    reference = _kept(encoder, storage, among.X), np.asarray(among.y)
+    new = _kept(encoder, storage, data.X), np.asarray(data.y)
     return MeanScore(_at(task.linear_probe_accuracy(*reference, *new, per_row=True), ks))
 
 
-def raw_probe_accuracy(encoder: FittedEncoder, data: EvaluationData) -> PerRowScores:
+def raw_probe_accuracy(encoder: FittedEncoder, data: Rows) -> PerRowScores:
     """Accuracy of the best least-squares probe of the vectors."""
-    reference = _centred(encoder, data.X_ref), np.asarray(data.y_ref)
+    among = _reference(data)
+    reference = _centred(encoder, among.X), np.asarray(among.y)
     new = _centred(encoder, data.X), np.asarray(data.y)
     return MeanScore(task.linear_probe_accuracy(*reference, *new, per_row=True)[:, -1:])
 
 
-def head_accuracy(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
+def head_accuracy(encoder: FittedEncoder, data: Rows, ks: np.ndarray, storage: Storage = AS_IT_IS) -> PerRowScores:
     """Accuracy of the encoder's own head."""
     head = encoder.head
     if head is None or head.classes is None:
         raise InvalidInputError(
             "The metric 'head_accuracy' needs an objective that predicts classes, such as 'fisher'."
         )
-    Z, y = _kept(encoder, data, data.X), np.asarray(data.y)
+    Z, y = _kept(encoder, storage, data.X), np.asarray(data.y)
     check_same_length(Z, y, "X", "y", "curve")
     shared = np.tile(head.offset, (len(Z), 1))  # (n, C)
     hits, before = np.empty((len(Z), len(ks)), dtype=bool), 0
@@ -271,11 +226,11 @@ def head_accuracy(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) 
     return MeanScore(hits)
 
 
-def check_known_labels(encoder: FittedEncoder, y: ArrayLike | None) -> None:
+def check_known_labels(encoder: FittedEncoder, data: Any) -> None:
     """Raise for labels of which the head knows none, most often of another type: every prefix would score 0."""
-    if y is None or encoder.head is None or encoder.head.classes is None:
+    if not isinstance(data, Rows) or data.y is None or encoder.head is None or encoder.head.classes is None:
         return
-    given, known = (dict.fromkeys(np.asarray(part).ravel().tolist()) for part in (y, encoder.head.classes))
+    given, known = (dict.fromkeys(np.asarray(part).ravel().tolist()) for part in (data.y, encoder.head.classes))
     if given and not any(label in known for label in given):
         raise InvalidInputError(
             f"The metric 'head_accuracy' needs labels that were fitted, and no label of 'y' was: it has "
@@ -289,75 +244,39 @@ def _some(labels: Iterable[object]) -> str:
     return ", ".join(shown[:3]) + (", ..." if len(shown) > 3 else "")
 
 
-def with_neighbors(encoder: FittedEncoder, data: EvaluationData) -> EvaluationData:
-    """Add the ten full-width neighbors of each row, which do not depend on the code."""
-    if data.neighbors is not None:
-        return data
-    alone = data.X_ref is None
-    reference = data.X if alone else data.X_ref
-    if (among := n_rows(reference) - alone) <= 10:
-        raise InvalidInputError(f"The metric 'recall@10' needs more than 10 rows to look among. Got {among}.")
-    vectors = _plain(encoder, reference), _plain(encoder, data.X)
-    return replace(data, neighbors=neighbors.nearest_neighbors(*vectors, 10, exclude_self=alone))
+def full_width_neighbors(encoder: FittedEncoder, data: Rows) -> np.ndarray:
+    """Return the ten full-width neighbors of each row; found once, as they do not depend on the code."""
+    with _one_at_a_time:  # threads that score other codes of the same rows wait for them
+        if "neighbors" not in data.memory:
+            alone = data.reference is None
+            if (among := n_rows(data.stored) - alone) <= 10:
+                raise InvalidInputError(f"The metric 'recall@10' needs more than 10 rows to look among. Got {among}.")
+            vectors = _plain(encoder, data.stored), _plain(encoder, data.X)
+            data.memory["neighbors"] = neighbors.nearest_neighbors(*vectors, 10, exclude_self=alone)
+    return np.asarray(data.memory["neighbors"])
 
 
-def recall(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
+def recall(encoder: FittedEncoder, data: Rows, ks: np.ndarray, storage: Storage = AS_IT_IS) -> PerRowScores:
     """Share of the ten full-width neighbors that are found."""
-    truth = np.asarray(with_neighbors(encoder, data).neighbors)
-    alone = data.X_ref is None
-    codes = _kept(encoder, data, data.X if alone else data.X_ref), _asking(encoder, data, data.X)
+    truth, alone = full_width_neighbors(encoder, data), data.reference is None
+    codes = _kept(encoder, storage, data.stored), _asking(encoder, storage, data.X)
     return MeanScore(neighbors.neighbor_recall(*codes, truth, exclude_self=alone, ks=ks, per_row=True), out_of=10)
 
 
-def with_partners(encoder: FittedEncoder, data: EvaluationData) -> EvaluationData:
-    """Add the mined partners of the rows, which do not depend on the code."""
-    if data.partners is not None:
-        return data
-    reference = None if data.X_ref is None else _plain(encoder, data.X_ref)
-    if (among := n_rows(data.X if reference is None else reference) - (reference is None)) <= 10:
-        raise InvalidInputError(f"The metric 'mined_ndcg@10' needs more than 10 rows to look among. Got {among}.")
-    return replace(data, partners=mined.mined_partners(_plain(encoder, data.X), reference))
-
-
-def mined_ndcg(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
-    """Gain of the ranks at which each row's mined partners are found, over the largest possible."""
-    return _partners_found(encoder, data, _asking(encoder, data, data.X), _kept(encoder, data, _looked_among(data)), ks)
-
-
-def raw_mined_ndcg(encoder: FittedEncoder, data: EvaluationData) -> PerRowScores:
-    """Gain of the ranks at which the vectors find each row's mined partners."""
-    vectors = _plain(encoder, data.X), _plain(encoder, _looked_among(data))
-    return _partners_found(encoder, data, *vectors, np.array([encoder.p]))
-
-
-def _looked_among(data: EvaluationData) -> ArrayLike | None:
-    return data.X if data.X_ref is None else data.X_ref
-
-
-def _partners_found(
-    encoder: FittedEncoder, data: EvaluationData, Z: np.ndarray, Z_ref: np.ndarray, ks: np.ndarray
-) -> PerRowScores:
-    pairs = with_partners(encoder, data).partners
-    assert pairs is not None
-    own = pairs.rows if data.X_ref is None else False
-    found = neighbors.partner_ndcg(Z_ref, Z[pairs.rows], pairs.partners, exclude_self=own, ks=ks, per_row=True)
-    return MeanScore(found)
-
-
-def mixture(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
+def mixture(encoder: FittedEncoder, data: Rows, ks: np.ndarray, storage: Storage = AS_IT_IS) -> PerRowScores:
     """Share of |Y|² + lam |X|² that each prefix explains (Balestriero and LeCun 2024 (3))."""
-    of_y, of_x = mixture_parts(encoder, data, ks)
+    of_y, of_x = mixture_parts(encoder, data, ks, storage)
     lam = float(encoder.config["settings"]["lam"])
     return ExplainedShare(of_y.errors + lam * of_x.errors, of_y.sizes + lam * of_x.sizes)
 
 
 def mixture_parts(
-    encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray
+    encoder: FittedEncoder, data: Rows, ks: np.ndarray, storage: Storage = AS_IT_IS
 ) -> tuple[ExplainedShare, ExplainedShare]:
     """Both parts of a mixture apart: of the targets, and of the vectors."""
     if encoder.head is None or encoder.decoder is None:
         raise InvalidInputError("The metric 'mixture' belongs to objective 'mixture'.")
-    Z, X = _kept(encoder, data, data.X), _centred(encoder, data.X)
+    Z, X = _kept(encoder, storage, data.X), _centred(encoder, data.X)
     Y = _targets(encoder, data.y)
     parts = ((Y, encoder.head.weight), (X, encoder.decoder))
     of_y, of_x = (ExplainedShare(_at(task.reconstruction_errors(part, Z, A), ks), _squares(part)) for part, A in parts)
@@ -373,35 +292,30 @@ def _targets(encoder: FittedEncoder, y: ArrayLike | None) -> np.ndarray:
     return (np.asarray(y)[:, None] == head.classes) - head.offset
 
 
-def scores_differ(data: EvaluationData) -> bool:
-    """Tell whether pairs are scored, and not all alike."""
-    return data.scores is not None and len(np.unique(np.asarray(data.scores))) > 1
-
-
-def spearman(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
+def spearman(encoder: FittedEncoder, data: Pairs, ks: np.ndarray, storage: Storage = AS_IT_IS) -> PerRowScores:
     """Spearman's correlation of cosine and score."""
-    if not scores_differ(data):
+    if not data.scored:
         raise InvalidInputError("The metric 'spearman' needs scores that differ: use curve_pairs(left, right, scores).")
-    left, right = _asking(encoder, data, data.left, "query"), _kept(encoder, data, data.right)
+    left, right = _asking(encoder, storage, data.left, "query"), _kept(encoder, storage, data.right)
     cosines = ranking.pair_cosines(left, right, ks=ks)
     return RankAgreement(cosines, check_scores(np.asarray(data.scores), len(cosines), "pair_spearman"))
 
 
-def raw_spearman(encoder: FittedEncoder, data: EvaluationData) -> PerRowScores:
+def raw_spearman(encoder: FittedEncoder, data: Pairs) -> PerRowScores:
     """Spearman's correlation of the cosine of the vectors and the score."""
     cosines = ranking.pair_cosines(_plain(encoder, data.left), _plain(encoder, data.right), ks=[encoder.p])
     return RankAgreement(cosines, check_scores(np.asarray(data.scores), len(cosines), "pair_spearman"))
 
 
-def positive_recall(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
+def positive_recall(encoder: FittedEncoder, data: Pairs, ks: np.ndarray, storage: Storage = AS_IT_IS) -> PerRowScores:
     """Share of partners among the ten nearest."""
-    left, right = _asking(encoder, data, data.left, "query"), _plain(encoder, data.right)
+    left, right = _asking(encoder, storage, data.left, "query"), _plain(encoder, data.right)
     first, which = distinct_rows(right)  # of the vectors: copies of a document are one candidate, as a store has them
-    stored = data.store(_codes(encoder, right[first])[which])
+    stored = storage.store(_codes(encoder, right[first])[which])
     return MeanScore(neighbors.positive_recall(left, stored, ks=ks, per_row=True))
 
 
-def raw_positive_recall(encoder: FittedEncoder, data: EvaluationData) -> PerRowScores:
+def raw_positive_recall(encoder: FittedEncoder, data: Pairs) -> PerRowScores:
     """Share of partners among the ten nearest vectors."""
     left, right = _plain(encoder, data.left), _plain(encoder, data.right)
     if (among := len(distinct_rows(right)[0])) <= 10:
@@ -414,17 +328,17 @@ def raw_positive_recall(encoder: FittedEncoder, data: EvaluationData) -> PerRowS
 def search(measure: str, at: int) -> Scorer:
     """Return the scorer of a measure of `firstk.metrics.search` over the `at` nearest documents."""
 
-    def score(encoder: FittedEncoder, data: EvaluationData, ks: np.ndarray) -> PerRowScores:
-        codes = _kept(encoder, data, data.documents), _asking(encoder, data, data.queries, "query")
+    def score(encoder: FittedEncoder, data: Search, ks: np.ndarray, storage: Storage = AS_IT_IS) -> PerRowScores:
+        codes = _kept(encoder, storage, data.documents), _asking(encoder, storage, data.queries, "query")
         return _searched(measure, at, data, *codes, ks)
 
     return score
 
 
-def raw_search(measure: str, at: int) -> Callable[[FittedEncoder, EvaluationData], PerRowScores]:
+def raw_search(measure: str, at: int) -> Callable[[FittedEncoder, Search], PerRowScores]:
     """Return the scorer of the same measure by the vectors as they came."""
 
-    def score(encoder: FittedEncoder, data: EvaluationData) -> PerRowScores:
+    def score(encoder: FittedEncoder, data: Search) -> PerRowScores:
         vectors = _plain(encoder, data.documents), _plain(encoder, data.queries)
         return _searched(measure, at, data, *vectors, np.array([encoder.p]))
 
@@ -432,10 +346,10 @@ def raw_search(measure: str, at: int) -> Callable[[FittedEncoder, EvaluationData
 
 
 def _searched(
-    measure: str, at: int, data: EvaluationData, documents: np.ndarray, queries: np.ndarray, ks: np.ndarray
+    measure: str, at: int, data: Search, documents: np.ndarray, queries: np.ndarray, ks: np.ndarray
 ) -> PerRowScores:
     """Score each judged query that counts, by all documents or by those that the filter leaves it."""
-    weights = check_weights(data.query_weight, len(queries), "curve", "query_weight")
+    weights = check_weights(data.weight, len(queries), "curve", "query_weight")
     judged, values = search_per_query(
         documents, queries, np.asarray(data.relevance), measure, at=at, ks=ks,
         query_rows=data.query_rows, query_field=data.query_field, document_field=data.document_field,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from firstk.evaluation.diagnosis import FORMS, Axes, Readout, align, aligned, principal_axes, raw_axes
+from firstk.advice.diagnosis import FORMS, Axes, Readout, align, aligned, principal_axes, raw_axes
 from firstk_papers.datasets.tasks import Task, task, title
 from firstk_papers.frame.panels import Chart, Findings, Mark, Series, rounded
 from firstk_papers.frame.types import JsonDict, JsonObject, Results

@@ -6,14 +6,14 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from firstk.advice.judged_pairs import read_judged_pairs
 
 from firstk import PrefixEncoder
+from firstk.advice.inputs import VectorSource, read_rows
 from firstk.data.files import open_vectors, write_vectors
 from firstk.data.files.beside import load_columns, open_column
 from firstk.data.files.contract import exactly
 from firstk.estimator.transform_files import transform_files
-from firstk.evaluation.inputs import VectorSource, read_rows
-from firstk.evaluation.judged_pairs import read_judged_pairs
 from firstk.exceptions import InvalidInputError
 
 X = np.random.default_rng(0).normal(size=(12, 3))

@@ -5,9 +5,9 @@ import sys
 import numpy as np
 import pytest
 
+from firstk.advice.inputs import open_labeled, read_rows
 from firstk.data.files import open_vectors, write_vectors
 from firstk.data.files.beside import load_columns, open_column
-from firstk.evaluation.inputs import open_labeled, read_rows
 from firstk.exceptions import InvalidInputError
 
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from firstk import Classification, FullPrefix, Gradient, PrefixEncoder, Similarity, SparsePrefix
+from firstk.advice.baselines import BASELINES
 from firstk.data import load_banking77, load_digits, load_fashion_mnist, load_stsb, split, two_blocks
-from firstk.evaluation.baselines import BASELINES
 from firstk.metrics import paired_cosines
 from firstk.metrics.curve import EvaluationData, prefix_curve
 from firstk.solvers.gradient import loop

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from firstk.encoder.curve import PrefixCurve, shown_lengths, supported_lengths
 from firstk.encoder.naming import learned_from, objective_name
-from firstk.encoder.recommendation import EMBEDDED, Recommendation
+from firstk.quality.choose import Choice
+from firstk.quality.curve import PrefixCurve, shown_lengths, supported_lengths
+from firstk.quality.point import EMBEDDED
+from firstk.words.choice import answer, explanation
 
 TAGS = ("firstk", "embeddings", "dimensionality-reduction", "matryoshka")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}", re.ASCII)
@@ -28,12 +30,12 @@ def model_card(config: Mapping[str, Any]) -> str:
         _front_matter(source),
         f"# A code of {d} coordinates, cut anywhere\n",
         f"An encoder for {vectors}, fitted by {library}. Its first k coordinates are a code, for every k.\n",
-        _LOADING.format(k=_middle(d), p=p),
-        *_in_bytes(saved_recommendation(config, d)),
+        _LOADING.format(k=_shown_length(saved_choice(config, d), d), p=p),
+        *_in_bytes(saved_choice(config, d)),
         _facts(config),
     ]
     if curve is not None:
-        parts.append(_curve_section(curve, saved_recommendation(config, d)))
+        parts.append(_curve_section(curve, saved_choice(config, d)))
     return "\n".join(parts)
 
 
@@ -48,13 +50,13 @@ def saved_curve(config: Mapping[str, Any], d: int) -> PrefixCurve | None:
     return curve.cut(d)
 
 
-def saved_recommendation(config: Mapping[str, Any], d: int) -> Recommendation | None:
-    """Return the recommendation in a config.json; None for a code that was cut below what it recommends."""
-    found = config.get("recommendation")
+def saved_choice(config: Mapping[str, Any], d: int) -> Choice | None:
+    """Return the choice in a config.json; None for a code that was cut below what it chose."""
+    found = config.get("choice")
     if found is None:
         return None
-    advice = Recommendation.from_dict(found)
-    return advice if advice.chosen is None or advice.chosen.point.k <= d else None
+    choice = Choice.from_dict(found)
+    return choice if choice.own is None or choice.own.point.k <= d else None
 
 
 def smallest_lengths(curve: PrefixCurve) -> dict[float, int]:
@@ -83,9 +85,9 @@ scores = quantizer.scores(quantizer.encode_query(queries), codes)  # cosines; co
 """
 
 
-def _in_bytes(advice: Recommendation | None) -> list[str]:
+def _in_bytes(choice: Choice | None) -> list[str]:
     """Return how embedded bits are made, where they are what is recommended."""
-    chosen = None if advice is None else advice.chosen
+    chosen = None if choice is None else choice.own
     if chosen is None or chosen.point.precision != EMBEDDED:
         return []
     return [_IN_BYTES.format(bytes=chosen.point.bytes)]
@@ -120,12 +122,12 @@ def _omega(omega: str | Sequence[float] | None) -> str | None:
     return omega if omega is None or isinstance(omega, str) else f"{len(omega)} weights, in config.json"
 
 
-def _curve_section(curve: PrefixCurve, advice: Recommendation | None) -> str:
+def _curve_section(curve: PrefixCurve, choice: Choice | None) -> str:
     shown = shown_lengths(curve.k)
     rows = [f"| {k} | {score:.4f} |" for k, score in curve if k in shown]
     whose = "the best prefix" if curve.input_score is None else "the raw vectors"
-    after = [] if advice is None else [_escaped(line) for line in advice.lines()]
-    if advice is None:
+    after = [] if choice is None else [_escaped(line) for line in (*answer(choice), *explanation(choice))]
+    if choice is None:
         lengths = smallest_lengths(curve)
         after = [f"The smallest k that keeps {keep:.4g} of the score of {whose} is {k}." for keep, k in lengths.items()]
     if curve.input_score is not None:
@@ -136,8 +138,10 @@ def _curve_section(curve: PrefixCurve, advice: Recommendation | None) -> str:
     return "\n".join([*head, *rows, "", *after, ""])
 
 
-def _middle(d: int) -> int:
-    return max(1, d // 2)
+def _shown_length(choice: Choice | None, d: int) -> int:
+    """Return the prefix length of the example: the one that is chosen, where it is one."""
+    chosen = None if choice is None else choice.own
+    return chosen.point.k if chosen is not None and chosen.point.is_prefix else max(1, d // 2)
 
 
 def _escaped(text: str) -> str:

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from firstk.encoder.curve import PrefixCurve, shown_lengths
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.naming import learned_from, objective_name
-from firstk.encoder.recommendation import Recommendation, bytes_text
-from firstk.encoder.storage.card import saved_curve, saved_recommendation, smallest_lengths
+from firstk.encoder.storage.card import saved_choice, saved_curve, smallest_lengths
 from firstk.encoder.storage.folder import (
     CARD,
     CONFIG,
@@ -24,6 +22,10 @@ from firstk.encoder.storage.folder import (
     read_model,
 )
 from firstk.exceptions import CorruptModelError, InvalidInputError
+from firstk.quality.choose import Choice
+from firstk.quality.curve import PrefixCurve, shown_lengths
+from firstk.words.choice import answer
+from firstk.words.text import bytes_text
 
 _FLOAT32 = 4
 
@@ -60,13 +62,13 @@ class ModelInfo:
 
     @property
     def smallest(self) -> dict[float, int]:
-        """Smallest k for each share of the score, as float32; empty where no curve was saved."""
-        return {} if self.curve is None else smallest_lengths(self.curve)
+        """Smallest k for each share of the score, as float32; empty where no curve was saved, or a choice says more."""
+        return {} if self.curve is None or self.choice is not None else smallest_lengths(self.curve)
 
     @property
-    def recommendation(self) -> Recommendation | None:
+    def choice(self) -> Choice | None:
         """What to store, where that was saved."""
-        return saved_recommendation(self.config, self.d)
+        return saved_choice(self.config, self.d)
 
     @property
     def whole(self) -> bool:
@@ -75,13 +77,13 @@ class ModelInfo:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as values that JSON can hold."""
-        told = {name: value for name, value in self.config.items() if name not in ("curve", "auto", "recommendation")}
+        told = {name: value for name, value in self.config.items() if name not in ("curve", "auto", "choice")}
         return {
             "path": self.path,
             **told,
             "format_version": FORMAT_VERSION,
             "curve": None if self.curve is None else self.curve.to_dict(),
-            "recommendation": None if self.recommendation is None else self.recommendation.to_dict(),
+            "choice": None if self.choice is None else self.choice.to_dict(),
             "smallest_k": {f"{keep:g}": k for keep, k in self.smallest.items()},
             "bytes_per_vector": {"raw": self._raw_bytes, "full": _FLOAT32 * self.d}
             | {f"keep {keep:g}": _FLOAT32 * k for keep, k in self.smallest.items()}
@@ -108,8 +110,8 @@ class ModelInfo:
         ]
         if self.curve is None:
             lines.append("No curve was saved with it: pass curve= to save, or run firstk curve.")
-        elif self.recommendation is not None:
-            lines += self.recommendation.lines()
+        elif self.choice is not None:
+            lines += answer(self.choice)
         elif self.smallest:
             share, k = max(self.smallest.items())
             whose = "the best prefix's" if self.curve.input_score is None else "the raw vectors'"
@@ -148,8 +150,7 @@ class ModelInfo:
     @property
     def _raw_bytes(self) -> int:
         """Bytes of a raw vector: as they came where that was saved, else as float32."""
-        advice = self.recommendation
-        known = None if advice is None else advice.input_bytes
+        known = None if self.choice is None else self.choice.input_bytes
         return _FLOAT32 * int(self.config["p"]) if known is None else known
 
     def _bits(self) -> str:
@@ -164,7 +165,7 @@ class ModelInfo:
         lines = ["", f"  The first k coordinates as float32.{beside}"]
         lines += [f"  {'k':>6}  {self.curve.metric:>20}  {'bytes':>16}"]
         lines += [f"  {k:>6}  {score:>20.4f}  {_FLOAT32 * k:>16,}" for k, score in self.curve if k in shown]
-        if self.recommendation is not None:  # it says which length to take, in which precision
+        if self.choice is not None:  # it says which length to take, in which precision
             return lines
         whose = "the best prefix" if self.curve.input_score is None else "the raw vectors"
         lines += [

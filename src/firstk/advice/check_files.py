@@ -1,0 +1,76 @@
+"""Files of new rows, checked against the fit of a saved encoder in one stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from firstk._base.remote import shown_place
+from firstk._base.rows import half_as_single
+from firstk.advice.inputs import open_labeled
+from firstk.encoder.fitted import FittedEncoder
+from firstk.estimator.checking import TOLERANCE, CheckReport, NewRows, check_rows
+from firstk.exceptions import InvalidInputError
+
+# Rows of a batch: they are copied to float64 on the way into the moments.
+BATCH_ROWS = 16384
+
+
+def check_files(
+    encoder: FittedEncoder,
+    source: str | Path,
+    *,
+    against: str | Path | None = None,
+    vectors: str | None = None,
+    label: str | None = None,
+    labels: str | None = None,
+    k: int | None = None,
+    tolerance: float = TOLERANCE,
+    confidence: float = 0.95,
+    nan: str = "refuse",
+    progress: Callable[[int], object] = lambda rows: None,
+) -> CheckReport:
+    """Do what ``PrefixEncoder.check`` does with files, in bounded memory.
+
+    Parameters
+    ----------
+    encoder : FittedEncoder
+    source : path
+        New rows: a file, a folder of shards or a pattern of names.
+    against : path, optional
+        Rows of the time of the fit; the profile that was saved with the model if not given.
+    vectors, label, labels : str, optional
+        Columns, as `firstk.advice.inputs.VectorSource` takes them; `label` is looked for in `against` too.
+    k, tolerance, confidence
+        As in ``PrefixEncoder.check``.
+    nan : {"refuse", "drop"}
+    progress : callable (rows) -> None
+        Told how many rows have just been read.
+    """
+    then = None
+    if against is not None:
+        then = _read(encoder, against, vectors, label, None, nan, progress).profile()
+    rows = _read(encoder, source, vectors, label, labels, nan, progress)
+    return check_rows(rows, then, k=k, tolerance=tolerance, confidence=confidence)
+
+
+def _read(
+    encoder: FittedEncoder,
+    source: str | Path,
+    vectors: str | None,
+    label: str | None,
+    labels: str | None,
+    nan: str,
+    progress: Callable[[int], object],
+) -> NewRows:
+    found, rows = open_labeled(source, vectors=vectors, label=label, labels=labels, nan=nan), NewRows(encoder)
+    if found.table.width != encoder.p:
+        raise InvalidInputError(
+            f"The vectors of '{shown_place(source)}' have {found.table.width} numbers, and the encoder takes "
+            f"{encoder.p}. Give vectors of the same model as at the fit, or name their column with --vectors."
+        )
+    for X, y in found.batches(BATCH_ROWS):
+        if len(X):
+            rows.update(half_as_single(X), y)
+        progress(len(X))
+    return rows

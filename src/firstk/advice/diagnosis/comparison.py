@@ -1,0 +1,285 @@
+"""Comparison of objectives: each is fitted on the folds of a sample, and evaluated on what they hold out.
+
+All objectives see the same folds, and the same draws of held-out rows give their intervals: differences are paired.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from firstk.advice.diagnosis.axes import target_of
+from firstk.advice.diagnosis.candidates import Candidate, balanced_weight, candidates_for
+from firstk.advice.diagnosis.folds import Fold, Trials, lengths_for
+from firstk.advice.diagnosis.ranking import Margin, Ranking, Trial
+from firstk.encoder.fitted import FittedEncoder
+from firstk.estimator.problem import pose
+from firstk.exceptions import FirstkError, InvalidInputError
+from firstk.metrics.bootstrap import MeanScore, PerRowScores
+from firstk.metrics.curve import METRICS, per_row_scores
+from firstk.metrics.scorers import full_width_neighbors
+from firstk.moments.moments import Moments
+from firstk.quality.curve import PrefixCurve
+from firstk.quality.paired import CONFIDENCE, DRAWS, TOLERANCE, interval
+
+# What searches for new documents may lose for the sake of known ones: what a choice may lose at all.
+NEW_LOSS = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class _Scored:
+    """A candidate with its held-out scores: at each length, and in each draw of the held-out rows.
+
+    Where these are of searches for new documents, `everything` are those of queries like the ones given, known
+    documents among what they ask for; None otherwise.
+    """
+
+    candidate: Candidate
+    score: np.ndarray  # (K,)
+    draws: np.ndarray  # (B, K)
+    components: int | None
+    seconds: float
+    everything: _Scored | None = None
+
+
+def compare_objectives(trials: Trials, progress: Callable[[str], object] = lambda name: None) -> Ranking:
+    """Fit every objective that the data allow on each fold, and rank them by their mean score over the lengths.
+
+    Parameters
+    ----------
+    trials : Trials
+    progress : callable (str) -> None
+        Called with the name of each objective before it is tried.
+    """
+    ks = np.array(lengths_for(trials.width))
+    folds = [_prepared(fold, trials.metric) for fold in trials.folds]
+    scored: list[_Scored] = []
+    left_out: dict[str, str] = {}
+    for candidate in candidates_for(trials.task, _balance(trials)):
+        progress(f"objective {candidate.name}")
+        try:
+            scored.append(_tried(candidate, trials, folds, ks))
+        except FirstkError as error:
+            left_out[candidate.name] = str(error)
+    if not scored:
+        raise InvalidInputError("no objective could be fitted: " + "; ".join(left_out.values()))
+    raw = _raw_scores(trials, folds)
+    found = _ranked(scored, left_out, trials, ks, raw[0])
+    if not trials.on_new:
+        return found
+    by_name = {one.candidate.name: one.everything for one in scored if one.everything is not None}
+    everything = tuple(_curve(by_name[curve.label], trials, ks, raw[1], trials.n) for curve in found.curves)
+    return replace(found, everything=everything)
+
+
+def _balance(trials: Trials) -> float | None:
+    """Return the weight at which both terms of a mixture are equal."""
+    rows = trials.folds[0].rows
+    if "y" not in rows:
+        return None
+    named = {"y": rows["y"]} if trials.task == "labels" else {"targets": rows["y"]}
+    moments = Moments(precision="float64").update(rows["X"], **named)
+    target = target_of(moments)
+    return None if target is None else balanced_weight(target.cross, moments.St)
+
+
+def _prepared(fold: Fold, metric: str) -> Fold:
+    """Add what depends on the data alone, such as the neighbors at full width, once for all objectives."""
+    if metric != "recall@10":
+        return fold
+    encoder = pose("reconstruction", "full_prefix", "auto", 1).fit(fold.rows)[0]
+    full_width_neighbors(encoder, fold.data)  # type: ignore[arg-type]
+    return fold
+
+
+def _tried(candidate: Candidate, trials: Trials, folds: Sequence[Fold], ks: np.ndarray) -> _Scored:
+    began = time.process_time()
+    parts: list[PerRowScores] = []
+    known: list[PerRowScores] = []
+    chosen = []
+    for fold in folds:
+        encoder = _fitted(candidate, fold, int(ks[-1]))
+        chosen.append(encoder.config["settings"])
+        # A code shorter than k is scored at its full width.
+        lengths = np.unique(np.minimum(ks, encoder.d))
+        scores = per_row_scores(encoder, fold.data, trials.metric, lengths)
+        parts += _ranked_on(scores, fold, trials)
+        known += _ranked_on(scores, fold, trials, known=True) if trials.on_new else []
+    width, candidate = _components(candidate, folds[0], ks), candidate.settled(chosen)
+    found = _Scored(candidate, _mean(parts, ks), _drawn(parts, ks), width, 0.0)
+    if known:
+        mixed = _mixed(found, _Scored(candidate, _mean(known, ks), _drawn(known, ks), width, 0.0), trials.known_share)
+        found = replace(found, everything=mixed)
+    return replace(found, seconds=time.process_time() - began)
+
+
+def _mixed(new: _Scored, known: _Scored, share: float) -> _Scored:
+    """Return scores of queries like those given: a share for known documents, the others for new ones."""
+    score, draws = ((1 - share) * a + share * b for a, b in ((new.score, known.score), (new.draws, known.draws)))
+    return replace(new, score=score, draws=draws)
+
+
+def _ranked_on(scores: PerRowScores, fold: Fold, trials: Trials, *, known: bool = False) -> list[PerRowScores]:
+    """Return the scores that a fold gives to the ranking: of searches for new documents where that is the question.
+
+    With `known`, those of the other searches.
+    """
+    if not trials.on_new or not isinstance(scores, MeanScore):
+        return [scores]
+    seen = np.asarray(fold.data.seen)  # type: ignore[union-attr]
+    part = scores.part(seen if known else ~seen)
+    return [part] if part.n else []
+
+
+def _shares(parts: Sequence[PerRowScores]) -> np.ndarray:
+    """Return what each fold counts: as much as it holds out."""
+    return np.array([part.n for part in parts]) / sum(part.n for part in parts)
+
+
+def _drawn(parts: Sequence[PerRowScores], ks: np.ndarray) -> np.ndarray:
+    """Return the scores over all folds in each draw, (B, K)."""
+    draws = [_padded(_redrawn(part, i), len(ks)) for i, part in enumerate(parts)]
+    return np.tensordot(_shares(parts), np.array(draws), axes=1)
+
+
+def _mean(parts: Sequence[PerRowScores], ks: np.ndarray) -> np.ndarray:
+    """Return the scores over all folds, (K,)."""
+    return _shares(parts) @ np.array([_padded(part.score(), len(ks)) for part in parts])
+
+
+def _fitted(candidate: Candidate, fold: Fold, width: int) -> FittedEncoder:
+    rows = fold.pairs if candidate.pairs else fold.rows
+    count = len(next(iter(rows.values())))
+    problem = pose(candidate.objective, "full_prefix", candidate.solver_for(count), width, pairs=candidate.pairs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fewer axes than requested are expected here
+        return problem.fit(rows)[0]
+
+
+def _components(candidate: Candidate, fold: Fold, ks: np.ndarray) -> int | None:
+    """Return the width to ask for, where the default one ends before the longest k: discriminants of few classes."""
+    if candidate.objective.supervision != "labels":
+        return None
+    return int(ks[-1]) if len(np.unique(fold.rows["y"])) - 1 < ks[-1] else None
+
+
+def _padded(scores: np.ndarray, count: int) -> np.ndarray:
+    """Repeat the last column until there are `count`."""
+    scores = np.asarray(scores, dtype=float)
+    return np.concatenate([scores, np.repeat(scores[..., -1:], count - scores.shape[-1], axis=-1)], axis=-1)
+
+
+def _redrawn(scores: PerRowScores, seed: int) -> np.ndarray:
+    """Return the scores of held-out rows drawn with replacement, (B, K): the same draws for every objective."""
+    n = scores.n
+    counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=DRAWS).T.astype(np.float64)
+    return scores.resampled(counts)
+
+
+def _raw_scores(trials: Trials, folds: Sequence[Fold]) -> tuple[float | None, float | None]:
+    """Return the score of the vectors as they are, which no objective changes: as ranked, and on queries of all kinds.
+
+    None where they have none.
+    """
+    metric = METRICS[trials.metric]
+    encoder = pose("reconstruction", "full_prefix", "auto", 1).fit(folds[0].rows)[0]
+    rows = [metric.raw_rows(encoder, fold.data) for fold in folds]
+    if any(scores is None for scores in rows):
+        return metric.raw_constant, metric.raw_constant
+    whole = [scores for scores in rows if scores is not None]
+
+    def mean(known: bool) -> float:
+        parts = [
+            part
+            for scores, fold in zip(whole, folds, strict=True)
+            for part in _ranked_on(scores, fold, trials, known=known)
+        ]
+        return float(_mean(parts, np.ones(1))[0]) if parts else 0.0
+
+    new = mean(known=False)
+    if not trials.on_new:
+        return new, new
+    return new, (1 - trials.known_share) * new + trials.known_share * mean(known=True)
+
+
+def _ranked(
+    scored: list[_Scored], left_out: dict[str, str], trials: Trials, ks: np.ndarray, raw: float | None
+) -> Ranking:
+    order, margins = _in_order(scored)
+    # What loses little on new documents, and of it what is better over queries like those given.
+    whole = [one.everything for one in _near(scored, NEW_LOSS) if one.everything is not None]
+    choice = _near(whole or scored)[0].candidate.name
+    n = trials.n - (trials.known if trials.on_new else 0)
+    return Ranking(
+        curves=tuple(_curve(one, trials, ks, raw, n) for one in order),
+        leader=order[0].candidate.name,
+        margins=margins,
+        trials=tuple(_trial(one) for one in order),
+        choice=choice,
+        left_out=left_out,
+        task=trials.task,
+        folds=len(trials.folds),
+        known=trials.known,
+        known_share=trials.known_share,
+    )
+
+
+def _in_order(scored: Sequence[_Scored]) -> tuple[list[_Scored], tuple[Margin, ...]]:
+    """Return candidates, the best mean first, and the margins of the others to it."""
+    order = sorted(scored, key=lambda one: -float(one.score.mean()))  # stable: of equal ones, the simpler first
+    return order, tuple(_margin(order[0], other) for other in order[1:])
+
+
+def _near(scored: Sequence[_Scored], most: float = TOLERANCE) -> list[_Scored]:
+    """Return the candidates behind the best of them by at most so much and not clearly, the simplest first."""
+    order, margins = _in_order(scored)
+    names = {order[0].candidate.name, *(margin.objective for margin in margins if margin.near(most))}
+    return [one for one in scored if one.candidate.name in names]
+
+
+def _margin(leader: _Scored, other: _Scored) -> Margin:
+    difference = (leader.draws - other.draws).mean(axis=1)
+    low, high = _ends(difference)
+    behind = float(leader.score.mean() - other.score.mean())
+    return Margin(other.candidate.name, behind, float(np.std(difference)), low, high)
+
+
+def _curve(one: _Scored, trials: Trials, ks: np.ndarray, raw: float | None, n: int) -> PrefixCurve:
+    low, high = interval(one.draws)
+    return PrefixCurve(
+        k=tuple(ks.tolist()),
+        score=tuple(one.score.tolist()),
+        metric=trials.metric,
+        input_score=raw,
+        label=one.candidate.name,
+        n_evaluated=n,
+        low=tuple(low.tolist()),
+        high=tuple(high.tolist()),
+        confidence=CONFIDENCE,
+    )
+
+
+def _trial(one: _Scored) -> Trial:
+    candidate = one.candidate
+    low, high = _ends(one.draws.mean(axis=1))
+    return Trial(
+        name=candidate.name,
+        objective=candidate.objective.name,
+        settings=dict(candidate.settings),
+        solver=candidate.solver,
+        components=one.components,
+        pairs=candidate.pairs,
+        mean=float(one.score.mean()),
+        low=low,
+        high=high,
+        seconds=round(one.seconds, 1),
+    )
+
+
+def _ends(values: np.ndarray) -> tuple[float, float]:
+    low, high = interval(values)
+    return float(low), float(high)

@@ -1,0 +1,228 @@
+"""Effect of denoising on the order by variance: whether it can help any task, and whether it helps this one.
+
+A linear denoising autoencoder in closed form (Balestriero and LeCun 2024 theorem 3) spans a subspace at each k. If it
+is the span of the first k principal axes, denoising makes no difference for any task (Balestriero and LeCun 2024
+section 4.2, corollary 3.1), which can be checked without labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.linalg
+
+from firstk._base.linalg import ordered_eigh, symmetrised
+from firstk.advice.diagnosis.axes import Axes, Readout, mean_and_error, octaves
+from firstk.objectives.noise import GaussianNoise, Masking, image_patches
+
+if TYPE_CHECKING:
+    Noise = GaussianNoise | Masking
+
+MOST_PREFIX = 32
+DROPPED = (0.25, 0.5, 0.75)
+PATCHES = (1, 2, 4)
+# A noise that changes the R^2 of no unit-variance target by more than this at any k cannot help.
+NOTHING = 1e-3
+# If the relative gap between adjacent variances is below this, the principal subspace is not determined.
+_GAP = 1e-6
+# Relative ridge for the Cholesky factor of G when pixels are linearly dependent.
+_RIDGE = 1e-10
+# Subspace iteration stops when the relative change is below this; angles are then accurate to about its square root.
+SETTLED, MOST_STEPS = 1e-8, 60
+# Number of standard errors for a clear difference: one in about 370 by chance, for each setting.
+CLEAR = 3.0
+
+
+@dataclass(frozen=True)
+class NoiseEffect:
+    """Difference between denoising under one noise and plain reconstruction.
+
+    Attributes
+    ----------
+    noise : str
+    dropped, patch : float, int
+        Share of patches that are dropped, side of a patch; 0 for noises without them.
+    k : tuple of int
+        Prefix lengths.
+    could_move : tuple of float
+        The largest possible difference in R^2 of any target (best linear readout) between the k-dimensional codes:
+        the sine of the largest principal angle between them, as codes of the clean rows. Needs no labels.
+    alignment_change : tuple of float or None
+        Change of alignment(k), in the form of the proof; None without labels or targets.
+    gain, error : float or None
+        Mean change of held-out R^2 over `k`, paired by rows, with its standard error.
+    """
+
+    noise: str
+    dropped: float
+    patch: int
+    k: tuple[int, ...]
+    could_move: tuple[float, ...]
+    alignment_change: tuple[float, ...] | None = None
+    gain: float | None = None
+    error: float | None = None
+
+    @property
+    def can_help(self) -> bool:
+        """Whether this code differs from the principal coordinates for some task."""
+        return max(self.could_move) > NOTHING
+
+    @property
+    def shown(self) -> str:
+        """The noise as a sentence begins with it."""
+        return "Gaussian noise" if self.noise == "gaussian" else self.name[:1].upper() + self.name[1:]
+
+    @property
+    def name(self) -> str:
+        """Name of the noise with its settings."""
+        if not self.dropped:
+            return self.noise
+        single = "single coordinates" if self.patch == 1 else f"{self.patch} x {self.patch} patches"
+        return f"{self.noise}, {self.dropped:.0%} of {single} dropped"
+
+
+@dataclass(frozen=True)
+class Denoising:
+    """Effects of several noises; the first is Gaussian."""
+
+    effects: tuple[NoiseEffect, ...]
+
+    def sentences(self) -> list[str]:
+        """Return the findings: which noises cannot help, and whether masking helps this task."""
+        idle = [effect.shown for effect in self.effects if not effect.can_help]
+        found = [f"{_listed(idle)} would not change the code."] if idle else []
+        able = [effect for effect in self.effects if effect.can_help]
+        if able and able[0].gain is None:
+            most = max(able, key=lambda effect: max(effect.could_move))
+            found.append(
+                f"{len(able)} of {len(self.effects)} noises would change the code, most of all {most.name}; only "
+                "labels can tell whether for better."
+            )
+        elif able:
+            found.append(self._verdict(able))
+        return found
+
+    def _verdict(self, able: list[NoiseEffect]) -> str:
+        best = max(able, key=lambda effect: effect.gain or 0.0)
+        gain, error = best.gain or 0.0, best.error or 0.0
+        scope = f"mean held-out R^2 over k = {best.k[0]} to {best.k[-1]}"
+        if CLEAR * error < gain < NOTHING:
+            return f"Denoising makes no difference worth having: at best {gain:+.4f} +- {error:.4f} ({scope})."
+        if gain > CLEAR * error:
+            return f"Denoising helps this task: {best.name} gains {gain:.4f} +- {error:.4f} ({scope})."
+        worst = min(able, key=lambda effect: effect.gain or 0.0)
+        if (worst.gain or 0.0) < -CLEAR * (worst.error or 0.0):
+            return (
+                f"Denoising does not help this task: the best, {best.name}, changes {gain:+.4f} +- {error:.4f}, the "
+                f"worst, {worst.name}, {worst.gain or 0.0:+.4f} ({scope})."
+            )
+        return f"Denoising makes no difference to this task beyond noise: at best {gain:+.4f} +- {error:.4f} ({scope})."
+
+    def table(self) -> list[tuple[str, str]]:
+        """Return the effects as lines of a table."""
+        return [(effect.name, self._line(effect)) for effect in self.effects]
+
+    @staticmethod
+    def _line(effect: NoiseEffect) -> str:
+        could = f"could move R^2 by {max(effect.could_move):.3f}"
+        if effect.alignment_change is None:
+            return could
+        change = ", ".join(f"{k}: {change:+.4f}" for k, change in zip(effect.k, effect.alignment_change, strict=True))
+        held = "" if effect.gain is None else f"; held-out R^2 {effect.gain:+.4f} +- {effect.error:.4f}"
+        return f"{could}; alignment at k {change}{held}"
+
+
+def _listed(names: list[str]) -> str:
+    """Join names as a sentence does; those with a comma in them by semicolons."""
+    return ("; " if any("," in name for name in names) else " and ").join(names)
+
+
+def effect_of(
+    noise: Noise, St: np.ndarray, axes: Axes, held: tuple[np.ndarray, np.ndarray] | None = None, *, patch: int = 1
+) -> NoiseEffect:
+    """Return the effect of denoising under `noise`.
+
+    Parameters
+    ----------
+    noise : GaussianNoise or Masking
+    St : ndarray of shape (p, p)
+        Scatter of the rows in the coordinates in which the noise acts.
+    axes : Axes
+        Principal axes of `St`, with the target if there is one.
+    held : tuple of ndarray, optional
+        Whitened coordinates and targets of held-out rows.
+    patch : int
+        Side of the patches, to be recorded.
+    """
+    noise.check()
+    ks = _clear_lengths(axes.spectrum, min(MOST_PREFIX, axes.rank))
+    Q = axes.basis(denoising_axes(noise, St, int(ks[-1]), start=axes.P))
+    moved = tuple(float(np.linalg.norm(Q[k:, :k], 2)) if k < axes.rank else 0.0 for k in ks.tolist())
+    found: dict[str, Any] = {"k": tuple(ks.tolist()), "could_move": moved}
+    if axes.target is not None:
+        plain, under = Readout(axes), Readout(axes, Q)
+        total = float(np.sum(axes.gains**2))
+        change = (under.explained()[ks - 1] - plain.explained()[ks - 1]) / (total or 1.0)
+        found["alignment_change"] = tuple(change.tolist())
+        if held is not None and len(held[0]):
+            difference = under.scores(*held, ks, "r2") - plain.scores(*held, ks, "r2")
+            found["gain"], found["error"] = mean_and_error(difference.mean(axis=1))
+    return NoiseEffect(noise.name, 1.0 - getattr(noise, "keep", 1.0), patch, **found)
+
+
+def denoising_axes(noise: Noise, St: np.ndarray, d: int, start: np.ndarray) -> np.ndarray:
+    """Return the first `d` axes of the pencil (S S^T, G), as rows, by subspace iteration.
+
+    Only a few axes of a wide pencil are needed. With G = L L^T they are L^-T times the leading left singular vectors of
+    L^-1 S. A block of more than twice as many vectors is iterated until the values converge.
+
+    Parameters
+    ----------
+    noise : GaussianNoise or Masking
+    St : ndarray of shape (p, p)
+    d : int
+    start : ndarray of shape (p, r)
+        Initial directions, as columns: the principal axes.
+    """
+    varies = np.flatnonzero(np.diag(St) > 0)  # without constant columns
+    G, S = (part[np.ix_(varies, varies)] for part in noise.second_moments(St))
+    scale = np.sqrt(np.diag(G))
+    L = np.linalg.cholesky(G / scale[:, None] / scale + _RIDGE * np.eye(len(G)))
+    F = S / scale[:, None]
+    block = np.linalg.qr(L.T @ (scale[:, None] * start[varies, : 2 * d + 16]))[0]
+    settled = np.zeros(0)
+    for _ in range(MOST_STEPS):
+        image = F.T @ scipy.linalg.solve_triangular(L, block, lower=True, trans="T", check_finite=False)
+        values, turn = ordered_eigh(symmetrised(image.T @ image))
+        found = (block @ turn)[:, :d]
+        if len(settled) and np.allclose(values[:d], settled, rtol=SETTLED, atol=0):
+            break
+        settled = values[:d]
+        block = np.linalg.qr(scipy.linalg.solve_triangular(L, F @ image, lower=True, check_finite=False))[0]
+    axes = np.zeros((d, len(St)))
+    axes[:, varies] = (scipy.linalg.solve_triangular(L, found, lower=True, trans="T") / scale[:, None]).T
+    return axes
+
+
+def settings(spread: float, image_shape: Sequence[int] | None) -> list[tuple[Noise, int]]:
+    """Return the noises to try, with their patch sizes: Gaussian, and masking at several rates and patch sizes.
+
+    Gaussian noise has the mean variance `spread` of the columns. Patches need the image shape; without it, and for
+    patches of side 1 in images without channels, every coordinate is a patch.
+    """
+    noises: list[tuple[Noise, int]] = [(GaussianNoise(sigma=float(np.sqrt(spread))), 0)]
+    for side in PATCHES if image_shape is not None else (1,):
+        patches = None if image_shape is None else image_patches(tuple(image_shape), (side, side))
+        noises += [(Masking(keep=1 - dropped, patches=patches), side) for dropped in DROPPED]
+    return noises
+
+
+def _clear_lengths(spectrum: np.ndarray, most: int) -> np.ndarray:
+    """Return 1, 2, 4, ... up to `most`, without those at which the principal subspace is not determined."""
+    ks = octaves(most)
+    gaps = np.append(spectrum[:-1] - spectrum[1:], np.inf)[ks - 1]
+    clear = ks[gaps > _GAP * spectrum[ks - 1]]
+    return clear if len(clear) else ks[-1:]

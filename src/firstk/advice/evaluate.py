@@ -1,0 +1,693 @@
+"""Evaluation: every length and precision of an encoder, next to baselines and the raw vectors, on the same units.
+
+Codes of k coordinates are rounded and read back, as a store would; queries are not rounded, but in the points that say
+so. The time of a search is that of exact search on this machine, over a stated number of rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from threading import Lock
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from firstk._base.checks import bad_parameter, check_prefix, is_int
+from firstk._base.concurrency import Alongside, cores, ordered_map
+from firstk._base.rows import is_sparse
+from firstk.advice.baselines import baselines_of, plain_truncation
+from firstk.advice.stored_codes import BitStrings, EncodedOnce, bit_strings, product_quantizers, rounded_storages
+from firstk.data.precision import PRECISIONS, Precision, resolve_precision
+from firstk.data.task import Data, Pairs, Rows, Search, n_rows
+from firstk.encoder.fitted import FittedEncoder, check_fitted
+from firstk.encoder.naming import objective_name
+from firstk.exceptions import InvalidInputError
+from firstk.metrics._sweep import largest
+from firstk.metrics.bootstrap import MeanScore, PerRowScores, resampled_scores
+from firstk.metrics.curve import METRICS, SEARCH, check_data, check_metric, per_row_scores, settled_metric
+from firstk.metrics.scorers import AS_IT_IS, Storage, full_width_neighbors
+from firstk.moments.fingerprint import row_priorities
+from firstk.moments.moments import Moments
+from firstk.quality.choose import CHANCE_CODE, simpler_codes
+from firstk.quality.curve import supported_lengths
+from firstk.quality.evaluation import Evaluation
+from firstk.quality.packed import Packed
+from firstk.quality.paired import DRAWS, TOLERANCE
+from firstk.quality.point import EMBEDDED, PRODUCT_QUANTIZER, RAW, Point
+
+# Metrics of an encoder's own head or decoder: the raw vectors and baselines have none.
+OWN_METRICS = ("head_accuracy", "mixture")
+# Metrics of objectives that look at no labels or targets.
+UNSUPERVISED = ("explained_variance", "readback_variance", "recall@10")
+# Metrics that compare queries with stored codes, whose queries may be rounded as well.
+SEARCHES = ("1nn_accuracy", "recall@10", "spearman", "positive_recall@10", *SEARCH)
+# Metrics of the best linear readout of the codes, which any other scale and origin leaves as they are.
+READOUTS = ("readback_variance", "r2", "probe_accuracy")
+# Recall counts ten neighbors for each row, so that a few hundred rows tell shares to half a percent: pairs of rows and
+# stored rows that are compared by it, unless asked otherwise.
+MOST_PAIRS = 2_000_000
+# All prefixes up to here; beyond, eight an octave: no eye and no decision needs more.
+ALL_PREFIXES, PER_OCTAVE = 32, 8
+# A baseline whose scores differ by less than this share is no other code to speak of.
+AHEAD = 1e-3
+# Lengths at which a baseline keeps less of the score at full width than this are no advice, wherever it is ahead there.
+WORTH = 0.5
+# The baseline of columns as they are.
+PLAIN = "plain truncation"
+# Codes that are searched when a search is timed: more than a cache holds, or short codes would look too quick. The time
+# of more rows is taken in proportion.
+SEARCHED_BYTES, MOST_SEARCHED, TIMED_SEARCHES = 1 << 26, 4_000_000, 15
+# Bytes that points scored at the same time may take together: each has a few copies of the stored codes.
+AT_ONCE, COPIES = 1 << 30, 4
+
+Progress = Callable[[str], object]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def evaluate(
+    encoder: Any,
+    data: Data,
+    *,
+    metric: str = "auto",
+    ks: Sequence[int] | None = None,
+    also: Sequence[int] = (),
+    precisions: Iterable[str] = tuple(PRECISIONS),
+    sizes: Sequence[int] | None = None,
+    baselines: bool | Mapping[str, FittedEncoder] = True,
+    product_quantizer: bool = False,
+    latency: bool = False,
+    rows: int | None = None,
+    draws: int = DRAWS,
+    most_pairs: int | None = MOST_PAIRS,
+    progress: Progress = lambda what: None,
+) -> Evaluation:
+    """Score every length and precision of an encoder, next to baselines and the raw vectors.
+
+    Parameters
+    ----------
+    encoder : PrefixEncoder or FittedEncoder
+        Fitted.
+    data : Rows, Pairs or Search
+        Held-out data, for an honest answer: ``task.held_out``. Of searches, where the encoder has learned from
+        judgements, the evaluation is of queries for new documents, if there are 30 of them; that of all queries is in
+        its field `over_all`.
+    metric : str
+        A name in `firstk.metrics.METRICS`; "auto": the objective's own, or the nearest that baselines have too.
+    ks : sequence of int, optional
+        Prefix lengths. If not given: in float32 all up to 32 and eight an octave beyond; in other precisions four an
+        octave, or those at which the code's order is fixed.
+    also : sequence of int
+        Further prefix lengths beside the usual ones.
+    precisions : iterable of str
+        Names in `firstk.data.precision.PRECISIONS`.
+    sizes : sequence of int, optional
+        Numbers of bytes of embedded bits, which have no prefix length; `default_bytes` if not given.
+    baselines : bool or mapping from names to FittedEncoder
+        Baselines to score as well. True: PCA and uncentred SVD, of the rows of the fit where the encoder holds their
+        moments, else of the stored rows; plain truncation; random dimensions. Those that are ahead of the encoder
+        somewhere, or as good and simpler, are rounded too.
+    product_quantizer : bool
+        Score product quantizers of the raw vectors too, where faiss is installed.
+    latency : bool
+        Time an exact search, in float32, at each k.
+    rows : int, optional
+        How many rows the store will hold; the rows at hand if not given.
+    draws : int
+        Resamples of the units.
+    most_pairs : int, optional
+        Of rows and stored rows that recall@10 compares; None for all.
+    progress : callable (str) -> None
+        Told what has been evaluated.
+
+    Returns
+    -------
+    evaluation : Evaluation
+        ``evaluation.choose(keep=0.99)`` says what to store.
+
+    Examples
+    --------
+    >>> from firstk import PrefixEncoder, Rows, evaluate
+    >>> from firstk.data import load_digits
+    >>> digits = load_digits()
+    >>> encoder = PrefixEncoder(16).fit(digits.X_train)
+    >>> data = Rows(digits.X_test, digits.y_test, reference=Rows(digits.X_train, digits.y_train))
+    >>> found = evaluate(encoder, data, ks=[8, 16], precisions=["float32", "int8"])
+    >>> chosen = found.choose(keep=0.99).point
+    >>> chosen.k, chosen.precision, chosen.bytes
+    (16, 'int8', 16)
+    """
+    fitted = check_fitted(encoder, "evaluate")
+    check_data(data, "evaluate")
+    data = told_apart(data, fitted.learned)
+    name = lead_metric(fitted, data) if metric == "auto" else metric
+    data = affordable(data, check_metric(name, data), most_pairs)
+    if name == "recall@10" and isinstance(data, Rows):
+        full_width_neighbors(fitted, data)  # once, before threads ask for them
+    names = [resolve_precision(each, "evaluate") for each in dict.fromkeys(precisions)]
+    lengths = [check_prefix(k, fitted.d, "evaluate") for k in (*(default_lengths(fitted) if ks is None else ks), *also)]
+    grid = _Grid(fitted, data, name, sorted(set(lengths)), names, ks is not None, draws)
+    searched = _rows_to_search(rows, data)
+    others = _baselines(encoder, data, name) if baselines is True else dict(baselines or {})
+    rounded = any(precision.name != "float32" for precision in names)
+    with Alongside() as beside:
+        # The cells of bits are fitted while prefixes are swept.
+        bits = any(precision.name == EMBEDDED for precision in names)
+        found_sizes = beside.submit(lambda: (default_bytes(fitted) if sizes is None else sizes) if bits else ())
+        found = grid.curves(others, progress)
+        grid = replace(grid, sizes=tuple(found_sizes.result()))
+    if rounded and name not in OWN_METRICS:
+        others = {code: others[code] for code in rivals(found, fitted, others, METRICS[name].raw(fitted, grid.asked))}
+    found += grid.rounded(others if rounded else {}, progress)
+    if product_quantizer and name not in OWN_METRICS:
+        found += grid.product_quantizers(progress)
+    if latency:
+        times = dict(search_times(fitted, data.stored, grid.ks, searched))
+        found = [replace(one, point=_timed_point(one.point, times)) for one in found]
+    return grid.tabulated(found, n_searched=searched if latency else None)
+
+
+def told_apart(data: Data, learned: np.ndarray | None) -> Data:
+    """Tell searches apart by whether a document that is relevant to the query is among those learned from.
+
+    Parameters
+    ----------
+    data : Rows, Pairs or Search
+        Returned as it is unless it is a Search that does not tell them apart yet.
+    learned : ndarray of uint64 or None
+        `FittedEncoder.learned`.
+    """
+    if not isinstance(data, Search) or learned is None or data.seen is not None:
+        return data
+    documents: Any = data.documents if is_sparse(data.documents) else np.asarray(data.documents)
+    relevance, known = np.asarray(data.relevance), np.isin(row_priorities({"X": documents}), learned)
+    seen = np.zeros(data.n, dtype=bool)
+    seen[relevance[known[relevance[:, 1]] & (relevance[:, 2] > 0), 0]] = True
+    return replace(data, seen=seen)
+
+
+def affordable(data: Data, metric: str, most_pairs: int | None) -> Data:
+    """Return as many of the rows as recall compares, evenly spaced; all of them for other metrics."""
+    if metric != "recall@10" or most_pairs is None or not isinstance(data, Rows) or data.reference is None:
+        return data
+    most = max(1, most_pairs // n_rows(data.stored))
+    return data if data.n <= most else data.subset(np.linspace(0, data.n - 1, most).round().astype(int))
+
+
+# -- what is asked -------------------------------------------------------------------------------------------------
+
+
+def lead_metric(encoder: FittedEncoder, data: Data | None = None) -> str:
+    """Return the metric that an evaluation is about: the objective's own, or the nearest that baselines have too."""
+    own = str(encoder.config["metric"]) if data is None else settled_metric(encoder, data)
+    if isinstance(data, Rows) and data.y is not None and own in UNSUPERVISED:
+        return metric_of_target(data.y)  # labels that the objective does not look at say what the codes are for
+    labels = encoder.head is not None and encoder.head.classes is not None
+    return {
+        "explained_variance": "readback_variance",
+        "head_accuracy": "1nn_accuracy",
+        "mixture": "1nn_accuracy" if labels else "r2",
+        "pair_agreement": "recall@10",
+    }.get(own, own)
+
+
+def other_metrics(encoder: FittedEncoder, data: Data) -> tuple[str, ...]:
+    """Return the metrics that tell more than the leading one, as far as the data allow."""
+    lead = lead_metric(encoder, data)
+    if isinstance(data, Search):
+        return tuple(name for name in SEARCH if name != lead)
+    if not isinstance(data, Rows):
+        return ()
+    own = settled_metric(encoder, data)
+    by_target = () if data.y is None else (metric_of_target(data.y),)
+    others = {
+        "head_accuracy": ("head_accuracy",),
+        "1nn_accuracy": ("probe_accuracy",),
+        "mixture": ("readback_variance",),
+        "explained_variance": ("readback_variance",),
+        "readback_variance": ("readback_variance",),
+        "recall@10": ("recall@10",),
+    }.get(own, by_target)
+    return tuple(name for name in others if name != lead)
+
+
+def metric_of_target(y: ArrayLike) -> str:
+    """Return the metric of targets, which are floats or several columns, or of everything else: labels."""
+    return "r2" if np.asarray(y).dtype.kind == "f" or np.ndim(y) > 1 else "1nn_accuracy"
+
+
+def ladder(d: int) -> tuple[int, ...]:
+    """Prefix lengths worth a row in a table: 1, 2, 3, 4, 6, 8, 12, ... up to d, and d itself.
+
+    Examples
+    --------
+    >>> ladder(20)
+    (1, 2, 3, 4, 6, 8, 12, 16, 20)
+    """
+    steps = {m << e for e in range(d.bit_length()) for m in (2, 3)}
+    return tuple(sorted({1, d} | {k for k in steps if k < d}))
+
+
+def finer_ladder(d: int) -> tuple[int, ...]:
+    """Prefix lengths to choose among: four an octave from 16 on, a `ladder` below, from one 64th of the width.
+
+    A step too far costs at most a quarter of the bytes then. Shorter prefixes of a long code keep too little to be
+    stored.
+
+    Examples
+    --------
+    >>> finer_ladder(20), finer_ladder(600)[:12]
+    ((1, 2, 3, 4, 6, 8, 12, 16, 20), (12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96))
+    """
+    between = {m << e for e in range(2, d.bit_length()) for m in (5, 7)}
+    return tuple(sorted(k for k in {*ladder(d), *(k for k in between if k < d)} if k >= d // 64))
+
+
+def prefix_grid(d: int) -> tuple[int, ...]:
+    """Return the prefix lengths of a curve: all of a short code, eight an octave of a long one.
+
+    Examples
+    --------
+    >>> prefix_grid(4), len(prefix_grid(768))
+    ((1, 2, 3, 4), 69)
+    """
+    if d <= ALL_PREFIXES:
+        return tuple(range(1, d + 1))
+    steps = np.arange(int(np.log2(d / ALL_PREFIXES) * PER_OCTAVE) + 1) / PER_OCTAVE
+    octaves = np.rint(ALL_PREFIXES * 2**steps).astype(int).tolist()
+    return tuple(sorted({*range(1, ALL_PREFIXES + 1), *octaves, d}))
+
+
+def default_lengths(encoder: FittedEncoder) -> tuple[int, ...]:
+    """Return the prefix lengths of rounded codes: those at which the order is fixed; `finer_ladder` where all are."""
+    return supported_lengths(encoder.config, encoder.d) or finer_ladder(encoder.d)
+
+
+def default_bytes(encoder: FittedEncoder, also: float | None = None) -> tuple[int, ...]:
+    """Return the numbers of bytes at which embedded bits are scored, those of the raw vectors and baselines as well.
+
+    None where the encoder has no cells for bits. Bits can be cut after any byte: after those of a limit, `also`, too. A
+    byte a column is the most: in as many, the columns as they are keep all there is to tell.
+    """
+    try:
+        most = encoder.quantizer(None).bytes
+    except InvalidInputError:
+        return ()
+    ladders = {*byte_ladder(min(most, encoder.p)), *byte_ladder(encoder.p)}
+    return tuple(sorted(ladders | (set() if also is None else {int(also)})))
+
+
+def byte_ladder(most: int) -> tuple[int, ...]:
+    """Numbers of bytes to choose among: from 8, four an octave from 16 to 64, else a `ladder`; all of a short code.
+
+    Examples
+    --------
+    >>> byte_ladder(300)
+    (8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96, 128, 192, 256, 300)
+    """
+    steps = {*ladder(most), *(size for size in (20, 28, 40, 56) if size < most)}
+    return tuple(sorted(size for size in steps if size >= 8 or most < 64))
+
+
+# -- baselines ---------------------------------------------------------------------------------------------------
+
+
+def _baselines(encoder: Any, data: Data, metric: str) -> dict[str, FittedEncoder]:
+    """Return the baselines of a metric; those that must be fitted, only where there are rows to fit on."""
+    if metric in OWN_METRICS:
+        return {}
+    statistics = getattr(encoder, "_statistics", None)
+    rows: Any = data.stored
+    if isinstance(data, Pairs):  # what is evaluated is nothing to fit on
+        sample = None if statistics is None else statistics.sample.columns
+        rows = None if sample is None or "left" not in sample else np.concatenate([sample["left"], sample["right"]])
+    elif isinstance(data, Rows) and data.reference is None:
+        rows = None
+    if statistics is not None and isinstance(statistics.moments, Moments):
+        return baselines_of(data.stored, statistics)
+    return baselines_of(rows, p=check_fitted(encoder, "evaluate").p)
+
+
+def rivals(
+    found: Sequence[Measured], encoder: FittedEncoder, baselines: Mapping[str, FittedEncoder], raw: float | None
+) -> list[str]:
+    """Return the baselines that may be the advice: those worth a place in every precision.
+
+    These are ahead of the encoder at some prefix length that is worth storing, or as good there and simpler. Beyond
+    half of the columns all codes are as good; there the simpler one is the raw vectors, rounded. A baseline with the
+    encoder's own scores is the encoder, one that is nowhere clearly ahead of another that is taken adds nothing to it,
+    and columns drawn at random are no advice.
+    """
+    scores: dict[str, dict[int, float]] = {}
+    for one in found:
+        scores.setdefault(one.point.code, {})[one.point.k] = one.values[0].score
+    ours = scores.get("", {})
+    worth, simpler = WORTH * (raw or max(ours.values())), simpler_codes(objective_name(encoder.config))
+    taken: list[str] = []
+    for code in baselines:
+        both = [(k, score, ours[k]) for k, score in scores.get(code, {}).items() if k in ours]
+        if code == CHANCE_CODE or all(abs(score - own) <= AHEAD * abs(own) for _, score, own in both):
+            continue
+        longest = baselines[code].p // 2 if code in simpler else 0
+        ahead = any(
+            score >= worth and score > own + (-TOLERANCE if k <= longest else AHEAD) * abs(own)
+            for k, score, own in both
+        )
+        covered = any(
+            all(
+                score < worth or score <= scores[other].get(k, -np.inf) + TOLERANCE * abs(score) for k, score, _ in both
+            )
+            for other in taken
+        )
+        if ahead and not covered:
+            taken.append(code)
+    return taken
+
+
+def _begins_with(baseline: FittedEncoder, encoder: FittedEncoder) -> bool:
+    """Tell whether the first coordinates of a baseline, and what they decode to, are the encoder's, to the last bit."""
+    return (
+        encoder.network is None
+        and encoder.normalized == baseline.normalized
+        and np.array_equal(baseline.components[: encoder.d], encoder.components)
+        and np.array_equal(baseline.mean, encoder.mean)
+        and np.array_equal(baseline.query_mean, encoder.query_mean)
+        and (
+            encoder.decoder is None
+            or (baseline.decoder is not None and np.array_equal(baseline.decoder[:, : encoder.d], encoder.decoder))
+        )
+    )
+
+
+# -- scoring -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """A point with its score, on each part of the units."""
+
+    point: Point
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """A score, its values on resamples, and how many units it is of (0 where it is a constant)."""
+
+    score: float
+    draws: np.ndarray
+    n: int
+
+
+Job = tuple[str, Callable[[], list[Measured]]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Grid:
+    """What scores codes on one set of data, as jobs that do not depend on each other."""
+
+    encoder: FittedEncoder
+    data: Data
+    metric: str
+    ks: Sequence[int]
+    precisions: Sequence[Precision]
+    every: bool
+    n_draws: int
+    sizes: tuple[int, ...] = ()
+
+    @property
+    def asked(self) -> Data:
+        """The data that the evaluation is of: searches for new documents, where there are enough."""
+        new = self.data.new if isinstance(self.data, Search) else None
+        return self.data if new is None else new
+
+    def _measured(self, points: Sequence[Point], scores: PerRowScores) -> list[Measured]:
+        """Return points with their scores, on new documents first where these are told apart."""
+        parts = [scores]
+        if self.asked is not self.data:
+            assert isinstance(scores, MeanScore)
+            assert isinstance(self.data, Search)
+            parts = [scores.part(~np.asarray(self.data.seen)), scores]
+        found = [
+            (
+                part.score(),
+                resampled_scores(part, resamples=self.n_draws) if not i else np.empty((0, len(points))),
+                part.n,
+            )
+            for i, part in enumerate(parts)
+        ]
+        return [
+            Measured(
+                replace(point, score=float(found[0][0][column])),
+                tuple(Value(float(score[column]), draws[:, column], n) for score, draws, n in found),
+            )
+            for column, point in enumerate(points)
+        ]
+
+    def _scored(
+        self, encoder: Any, code: str, ks: Sequence[int], precision: str, storage: Storage = AS_IT_IS, **more: Any
+    ) -> list[Measured]:
+        scores = per_row_scores(encoder, self.data, self.metric, np.array(ks), storage)
+        size = PRECISIONS[precision].bytes_per_vector
+        return self._measured([Point(k, precision, size(k), 0.0, code=code, **more) for k in ks], scores)
+
+    def curves(self, baselines: Mapping[str, FittedEncoder], progress: Progress) -> list[Measured]:
+        """Score prefixes of the encoder, and of baselines at fewer lengths, in float32: nothing is rounded."""
+        d = self.encoder.d
+        few = self.ks if self.every else sorted({*ladder(d), *(supported_lengths(self.encoder.config, d) or ())})
+        ks = self.ks if self.every else sorted({*prefix_grid(d), *few, *self.ks})
+
+        def curve(code: str) -> list[Measured]:
+            if not code:
+                return self._scored(self.encoder, "", ks, "float32")
+            baseline = baselines[code]
+            if self.metric == "explained_variance" and baseline.decoder is not None:
+                # Variance is that about the mean, so what a baseline leaves out is filled with the mean.
+                baseline = replace(baseline, mean=self.encoder.mean, query_mean=self.encoder.mean)
+            return self._scored(baseline, code, [k for k in few if k <= baseline.d], "float32")
+
+        # A baseline that is the encoder, as PCA is for reconstruction, is not swept again.
+        same = [code for code, baseline in baselines.items() if _begins_with(baseline, self.encoder)]
+        swept = ["", *(code for code in baselines if code not in same)]
+        found: dict[str, list[Measured]] = {}
+        for code, measured in zip(swept, self._beside_one_another(curve, swept), strict=True):
+            progress(f"{self.metric}, {code or 'ours'}")
+            found[code] = measured
+        for code in same:
+            found[code] = [replace(one, point=replace(one.point, code=code)) for one in found[""] if one.point.k in few]
+        if any(precision.name == "float32" for precision in self.precisions) or not self.precisions:
+            return [one for code in ("", *baselines) for one in found[code]]
+        return [one for code in baselines for one in found[code]]
+
+    def rounded(self, rivals: Mapping[str, FittedEncoder], progress: Progress) -> list[Measured]:
+        """Score the encoder, rivals and the raw vectors in every other precision."""
+        beside = replace(self, sizes=self._coarser_bytes())
+
+        def jobs() -> Iterator[Job]:
+            if any(precision.name == EMBEDDED for precision in self.precisions):  # first, as these take longest
+                for code, baseline in rivals.items():
+                    strings = partial(beside._strings, baseline, code)
+                    yield f"{code}, embedded bits", partial(beside._bits, strings, code, beside.sizes)
+            yield from self._of(self.encoder, "", self.ks)
+            if self.metric in OWN_METRICS:
+                return
+            yield from beside._raw()
+            for code, baseline in rivals.items():
+                yield from beside._of(
+                    baseline, code, [k for k in self._coarser_lengths() if k <= baseline.d], bits=False
+                )
+
+        # Jobs differ in size, and hold no more than their scores when they are done.
+        found = []
+        for name, measured in self._beside_one_another(lambda job: (job[0], job[1]()), jobs()):
+            progress(name)
+            found += measured
+        return found
+
+    def _of(self, encoder: FittedEncoder, code: str, ks: Sequence[int], *, bits: bool = True) -> Iterator[Job]:
+        """Score every prefix length of an encoder in every precision but float32."""
+        once, lead = EncodedOnce(encoder, self.data), f"{code}, " if code else ""
+        for precision in self.precisions:
+            if precision.name == EMBEDDED:
+                made = _once(partial(self._strings, encoder, code))
+                for size in self.sizes if bits else ():
+                    yield f"{lead}{size} bytes of embedded bits", partial(self._bits, made, code, [size])
+            elif precision.name != "float32":
+                lengths = ks if self.every else _apart(ks, precision)
+                yield f"{lead}{precision.name}", partial(self._rounded, once, code, precision, lengths)
+
+    def _rounded(self, encoder: EncodedOnce, code: str, precision: Precision, ks: Sequence[int]) -> list[Measured]:
+        """Score prefixes stored in one precision; bits with queries as they are, then with bits of queries."""
+        Z = encoder.coordinates(self.data.stored, owner="evaluate")
+        binary, found = precision.name == "binary", []
+        for queries in ("float32", "binary") if binary and self.metric in SEARCHES else ("float32",):
+            # Readouts find means and scales by themselves.
+            signs = binary and (queries == "binary" or self.metric in READOUTS)
+            for lengths, storage in rounded_storages(encoder, precision, Z, ks, signs=signs, ask=queries == "binary"):
+                cut = encoder[: lengths[-1]]
+                found += self._scored(cut, code, lengths, precision.name, storage, queries=queries)
+        return found
+
+    def _strings(self, encoder: FittedEncoder, code: str) -> BitStrings | None:
+        if code == PLAIN:  # bits of columns as they are keep less than those of PCA
+            return None
+        # A fitted encoder brings its cells along; a baseline gets cells of the rows that are stored.
+        rows: Any = self.data.stored if code else None
+        return bit_strings(encoder, self.data, compares=self.metric in SEARCHES, rows=rows)
+
+    def _bits(self, made: Callable[[], BitStrings | None], code: str, sizes: Sequence[int]) -> list[Measured]:
+        """Score embedded bits at some sizes, those that the code has."""
+        strings, found = made(), []
+        for size in [] if strings is None else strings.sizes(sizes):
+            point = Point(strings.coordinates(size), EMBEDDED, size, 0.0, code=code)
+            found += self._whole(strings.asking, strings.storage(size), point)
+        return found
+
+    def _whole(self, encoder: Any, storage: Storage, point: Point) -> list[Measured]:
+        """Score all coordinates of a code as one point."""
+        return self._measured([point], per_row_scores(encoder, self.data, self.metric, np.array([encoder.d]), storage))
+
+    @property
+    def _columns(self) -> EncodedOnce:
+        """The encoder that keeps all columns as they are."""
+        plain = plain_truncation(np.zeros((1, self.encoder.p)))
+        if self.metric == "explained_variance":  # that about the mean; a cosine is that of the vectors as they came
+            plain = replace(plain, mean=self.encoder.mean, query_mean=self.encoder.mean)
+        return EncodedOnce(plain, self.data)
+
+    def _raw(self) -> Iterator[Job]:
+        """Score the vectors as they came, and rounded."""
+        plain, p = self._columns, self.encoder.p
+        for precision in self.precisions:
+            if precision.name not in ("float32", EMBEDDED):
+                yield f"{RAW} in {precision.name}", partial(self._rounded, plain, RAW, precision, [p])
+
+    def as_they_came(self) -> list[Measured]:
+        """Score the raw vectors; nothing where they have no such score."""
+        known = METRICS[self.metric]
+        rows = known.raw_rows(self.encoder, self.data)
+        point = Point(self.encoder.p, "float32", 4 * self.encoder.p, known.raw_constant or 0.0, code=RAW)
+        if rows is not None:
+            return self._measured([point], rows)
+        if known.raw_constant is None:
+            return []
+        return [Measured(point, (Value(point.score, np.full(self.n_draws, point.score), 0),) * 2)]
+
+    def product_quantizers(self, progress: Progress) -> list[Measured]:
+        """Score product quantizers of the raw vectors, which faiss trains on all cores."""
+        plain, found = self._columns, []
+        for size, storage in product_quantizers(plain.coordinates(self.data.stored, owner="evaluate")):
+            found += self._whole(plain, storage, Point(self.encoder.p, PRODUCT_QUANTIZER, size, 0.0, code="faiss"))
+            progress(f"a product quantizer of {size} bytes")
+        return found
+
+    def _coarser_lengths(self) -> list[int]:
+        """Return lengths of rounded baselines: half as many as those to choose among, and all asked for beside."""
+        d = self.encoder.d
+        return [k for k in self.ks if k in ladder(d) or k not in finer_ladder(d)]
+
+    def _coarser_bytes(self) -> tuple[int, ...]:
+        """Return bytes of bits of baselines: from 8 on, octaves up to half a byte a column, and all asked for beside.
+
+        Beyond, the columns as they are take four bits each.
+        """
+        usual, most = default_bytes(self.encoder) if self.sizes else (), self.encoder.p // 2
+        return tuple(
+            size for size in self.sizes if size not in usual or size < 8 or (size & (size - 1) == 0 and size <= most)
+        )
+
+    def _beside_one_another(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Yield ``work(item)`` in the order of the items: one on each core, if memory allows for so many.
+
+        Else one after the other, each on all cores: workers that leave cores idle would be slower than that.
+        """
+        most = AT_ONCE // (COPIES * 4 * self.encoder.p * max(1, n_rows(self.data.stored)))
+        if cores() == 1 or most < cores():
+            return map(work, items)
+        return ordered_map(work, items, cores(), ahead=1_000_000)  # all jobs may wait for an earlier one
+
+    def tabulated(self, found: list[Measured], n_searched: int | None) -> Evaluation:
+        """Return the evaluation of points that were scored."""
+        found = sorted([*found, *self.as_they_came()], key=lambda one: one.point.key)
+        raw = next((one for one in found if one.point.raw), None)
+        facts: dict[str, Any] = {
+            "metric": self.metric,
+            "input_bytes": self.encoder.p * np.dtype(getattr(self.data.stored, "dtype", np.float32)).itemsize,
+            "label": objective_name(self.encoder.config),
+            "unit": self.data.unit,
+            "supported": supported_lengths(self.encoder.config, self.encoder.d),
+        }
+
+        def of(part: int, **more: Any) -> Evaluation:
+            n = next((one.values[part].n for one in found if one.values[part].n), self.data.n)
+            points = tuple(replace(one.point, score=one.values[part].score) for one in found)
+            score = None if raw is None else raw.values[part].score
+            return Evaluation(points, input_score=score, n_evaluated=n, **facts, **more)
+
+        known = 0
+        if isinstance(self.data, Search) and self.data.parts:
+            known = int(self.data.parts["known"].sum())
+        return of(
+            0,
+            chance=METRICS[self.metric].chance(self.asked),
+            draws=Packed.of([one.values[0].draws for one in found]) if self.n_draws else None,
+            n_known=known or None,
+            n_searched=n_searched,
+            over_all=None if self.asked is self.data else of(1),
+        )
+
+
+def _once(make: Callable[[], BitStrings | None]) -> Callable[[], BitStrings | None]:
+    """Return what makes something the first time it is asked, while other threads that ask wait for it."""
+    made, lock = cache(make), Lock()
+
+    def ask() -> BitStrings | None:
+        with lock:
+            return made()
+
+    return ask
+
+
+def _apart(ks: Sequence[int], precision: Precision) -> list[int]:
+    """Return the prefix lengths that take fewer bytes than the next: 12 bits take as many as 16."""
+    sizes = [precision.bytes_per_vector(k) for k in ks]
+    return [k for k, size, after in zip(ks, sizes, [*sizes[1:], None], strict=True) if size != after]
+
+
+# -- the time of a search ------------------------------------------------------------------------------------------
+
+
+def search_times(encoder: FittedEncoder, stored: Any, ks: Sequence[int], rows: int) -> Iterator[tuple[int, float]]:
+    """Yield each k with the median time, in seconds, of one exact search for the ten nearest among `rows` codes.
+
+    One query at a time, by cosine, in float32: a matrix-vector product and a selection. At most 64 MiB of codes are
+    searched, and the time of more is taken in proportion: exact search reads every row once.
+    """
+    Z = encoder.coordinates(stored, owner="search_times").astype(np.float32)
+    for k in ks:
+        n = min(rows, MOST_SEARCHED, SEARCHED_BYTES // (4 * k))
+        # Which vectors are stored does not matter to the clock: those at hand are repeated until there are enough.
+        documents = np.resize(Z[:, :k], (n, k))
+        queries = documents[:: max(1, n // TIMED_SEARCHES)][:TIMED_SEARCHES]
+        times = []
+        for query in (queries[0], *queries):  # the first search warms up
+            start = time.perf_counter()
+            largest((documents @ query)[None], min(10, len(documents)))
+            times.append(time.perf_counter() - start)
+        yield k, float(np.median(times[1:])) * rows / n
+
+
+def _timed_point(point: Point, times: Mapping[int, float]) -> Point:
+    return replace(point, seconds=times.get(point.k)) if point.own and point.is_prefix else point
+
+
+def _rows_to_search(rows: int | None, data: Data) -> int:
+    if rows is None:
+        return n_rows(data.stored)
+    if not is_int(rows) or rows < 1:
+        raise bad_parameter("rows", "evaluate", "an int of at least 1, or None for the rows at hand", rows)
+    return int(rows)

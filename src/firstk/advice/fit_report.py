@@ -1,0 +1,278 @@
+"""The report of a fit or of a saved encoder: the evaluation, the choice, and what each coordinate is worth by itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+
+from firstk import __version__, metrics, objectives
+from firstk._base.remote import place_of
+from firstk.advice.evaluate import (
+    OWN_METRICS,
+    Progress,
+    default_bytes,
+    evaluate,
+    ladder,
+    lead_metric,
+    metric_of_target,
+    other_metrics,
+)
+from firstk.advice.read import FileTask
+from firstk.advice.records import AxisStatistics, ImageSamples, Report
+from firstk.data.task import Data, Pairs, Rows, Search
+from firstk.encoder.fitted import FittedEncoder, check_fitted
+from firstk.encoder.naming import objective_name
+from firstk.exceptions import InvalidInputError
+from firstk.metrics.ranking import rank_correlation
+from firstk.metrics.task import fit_readout
+from firstk.quality.choose import Choice, Limits, choose
+from firstk.quality.curve import supported_lengths
+from firstk.quality.evaluation import Evaluation
+from firstk.quality.packed import Packed
+
+# Rows on which single coordinates are probed, as many as in Talukder et al. 2026 C.3.
+PROBED_ROWS = 2000
+# Images on a page, and entries of the decoder that it can carry: about 400 kB of text.
+SAMPLES, MOST_ENTRIES = 10, 150_000
+# Prefix lengths at which further metrics of a search are shown.
+SHOWN = (16, 32, 64, 128)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a report is asked for.
+
+    Attributes
+    ----------
+    limits : Limits
+        What the choice goes by.
+    metric : str
+        As in `evaluate`.
+    settings : mapping
+        Other arguments of `evaluate`.
+    image_shape : tuple of int, optional
+        Rows, columns and channels, where a vector is an image.
+    details : bool
+        Also score further metrics and single coordinates.
+    """
+
+    limits: Limits = Limits()
+    metric: str = "auto"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    image_shape: tuple[int, ...] | None = None
+    details: bool = True
+
+
+def report_on(
+    encoder: Any, task: FileTask, asked: Asked = Asked(), progress: Progress = lambda what: None
+) -> tuple[Report, InvalidInputError | None]:
+    """Evaluate an encoder on the held-out part of a task, and choose what to store.
+
+    Parameters
+    ----------
+    encoder : PrefixEncoder or FittedEncoder
+    task : FileTask
+        With a held-out part.
+    asked : Asked
+    progress : callable (str) -> None
+        Told what has been evaluated.
+
+    Returns
+    -------
+    report : Report
+        What needs labels is left out where there are none, with a note.
+    refusal : InvalidInputError or None
+        Why nothing could be chosen; the scores are there all the same.
+    """
+    fitted, data = check_fitted(encoder, "report"), task.held_out
+    assert data is not None
+    shape = _checked_shape(asked.image_shape, task, fitted)
+    notes = list(task.notes)
+    lead, choice, refusal = None, None, None
+    limits, settings = asked.limits, dict(asked.settings)
+    if limits.bytes_per_vector is not None:
+        settings.setdefault("sizes", default_bytes(fitted, limits.bytes_per_vector))
+    if limits.k is not None:
+        settings.setdefault("also", (limits.k,))
+    try:
+        lead = evaluate(encoder, data, metric=asked.metric, progress=progress, **settings)
+    except InvalidInputError as error:
+        if not asked.details:
+            raise
+        notes.append(f"The curve of {lead_metric(fitted, data)} is left out: {error}")
+    evaluations = [] if lead is None else [replace(lead, input_bytes=fitted.p * task.itemsize)]
+    if lead is not None:
+        notes += about_list(lead)
+        if isinstance(data, Rows) and lead.n_evaluated is not None and lead.n_evaluated < data.n:
+            notes.append(
+                f"{lead.metric} is of {lead.n_evaluated:,} of the {data.n:,} held-out rows, ten neighbors each; 'firstk "
+                "curve' takes all."
+            )
+        try:
+            choice = choose(evaluations[0], limits)
+        except InvalidInputError as error:
+            refusal = error
+            notes.append(str(error))
+    if asked.details:
+        evaluations += _further(encoder, fitted, data, lead, notes, progress)
+        progress("single coordinates")
+    report = Report(
+        facts=_facts(fitted, task, data),
+        rows=task.rows,
+        columns=fitted.p,
+        itemsize=task.itemsize,
+        held_out=" ".join(filter(None, (task.said, _about_new(choice)))),
+        evaluations=tuple(evaluations),
+        choice=choice,
+        axes=_axes(fitted, data, notes) if asked.details else None,
+        images=None if shape is None else _images(fitted, data, shape, notes),
+        notes=tuple(notes),
+    )
+    return report, refusal
+
+
+def _further(
+    encoder: Any, fitted: FittedEncoder, data: Data, lead: Evaluation | None, notes: list[str], progress: Progress
+) -> list[Evaluation]:
+    """Score by further metrics, in float32, at a few prefix lengths."""
+    found = []
+    listed = supported_lengths(fitted.config, fitted.d) or ()
+    few = sorted({*ladder(fitted.d), *listed})
+    if isinstance(data, Search):
+        few = sorted({*(k for k in SHOWN if k < fitted.d), fitted.d})
+    for name in other_metrics(fitted, data):
+        try:
+            baselines = not isinstance(data, Search) and name not in OWN_METRICS
+            found.append(
+                evaluate(
+                    encoder, data, metric=name, ks=few, precisions=["float32"], baselines=baselines, progress=progress
+                )
+            )
+        except InvalidInputError as error:
+            notes.append(f"The curve of {name} is left out: {error}")
+    return found
+
+
+def about_list(evaluation: Evaluation) -> list[str]:
+    """Say so where a code is made for a list of lengths, and those alone are recommended."""
+    if evaluation.supported is None:
+        return []
+    lengths = ", ".join(map(str, evaluation.supported))
+    return [
+        f"Lengths are recommended among those at which the order is fixed ({lengths}): the code is made for no others."
+    ]
+
+
+def _about_new(choice: Choice | None) -> str:
+    if choice is None or not choice.on_new:
+        return ""
+    return (
+        f"Scores are of the {choice.n_new:,} of these queries that ask for new documents: none that is relevant to them "
+        "was learned from. We choose by these; a baseline that is behind over all queries replaces the model only if it "
+        "is clearly better there."
+    )
+
+
+def _facts(encoder: FittedEncoder, task: FileTask, data: Data) -> dict[str, str | int | float]:
+    """Return plain facts about an encoder and the data it was evaluated on."""
+    config, what = encoder.config, "pairs" if encoder.config.get("objective") == "pairs" else "rows"
+    name = place_of(str(task.place.source)).name
+    facts: dict[str, str | int | float] = {"file": name, "objective": objective_name(config)}
+    settings = _unusual_settings(config)
+    facts |= {"settings": settings} if settings else {}
+    facts |= {"labels": task.label} if task.label else {}
+    facts |= {"ordering": str(config.get("ordering")), "solver": str(config.get("solver"))}
+    facts |= {f"{what} fitted on": int(config["rows"])} if config.get("rows") else {}
+    facts[f"{data.unit} held out"] = data.n
+    if isinstance(data, Search):
+        facts["documents"] = len(np.asarray(data.documents))
+    return facts | {"columns": encoder.p, "coordinates": encoder.d, "firstk": __version__}
+
+
+def _unusual_settings(config: Mapping[str, Any]) -> str:
+    """Return the settings of an objective that are not its default ones, as text."""
+    try:
+        objective: Any = objectives.restore(str(config["objective"]), dict(config["settings"]))
+    except (KeyError, TypeError, ValueError):  # an objective of the user's own
+        return ""
+    own = {f.name: (getattr(objective, f.name), f.default) for f in fields(objective)}
+    return ", ".join(f"{name} {value}" for name, (value, default) in own.items() if value != default)
+
+
+def _checked_shape(shape: tuple[int, ...] | None, task: FileTask, encoder: FittedEncoder) -> tuple[int, ...] | None:
+    if shape is not None and math.prod(shape) != encoder.p:
+        raise InvalidInputError(
+            f"Images of {'x'.join(map(str, shape))} have {math.prod(shape)} values, and the vectors have {encoder.p}. "
+            "Give the shape of one image, such as --image 28x28."
+        )
+    side = math.isqrt(task.width)
+    if shape is None and task.vectors == "pixels" and side**2 == task.width:
+        return side, side  # a column of square images, such as that of 'firstk sample digits'
+    return shape
+
+
+# -- single coordinates --------------------------------------------------------------------------------------------
+
+
+def _axes(encoder: FittedEncoder, data: Data, notes: list[str]) -> AxisStatistics:
+    """Statistics of each coordinate over the held-out rows."""
+    Z = encoder.coordinates(data.X if isinstance(data, Rows) else data.stored).astype(np.float64)  # type: ignore[arg-type]
+    magnitude = np.abs(Z).mean(axis=0)
+    useful, measure, chance = _usefulness(encoder, Z, data)
+    if not len(useful) and isinstance(data, (Rows, Pairs)):
+        notes.append("No labels given: per-coordinate usefulness is not shown.")
+    varies = len(useful) >= 3 and np.ptp(magnitude) > 0 and np.ptp(useful) > 0
+    return AxisStatistics(
+        spectrum=tuple(encoder.spectrum.tolist()),
+        magnitude=tuple(magnitude.tolist()),
+        variance=tuple(Z.var(axis=0).tolist()),
+        usefulness=tuple(useful.tolist()),
+        measure=measure,
+        chance=chance,
+        rank_correlation=float(rank_correlation(magnitude, useful)) if varies else None,
+        pinned=encoder.pinned,
+    )
+
+
+def _usefulness(encoder: FittedEncoder, Z: np.ndarray, data: Data) -> tuple[np.ndarray, str, float | None]:
+    if not isinstance(data, Rows) or data.y is None or data.reference is None or data.reference.y is None:
+        return np.empty(0), "", None
+    y, y_ref = np.asarray(data.y)[:PROBED_ROWS], np.asarray(data.reference.y)
+    Z_ref = encoder.coordinates(data.reference.X)  # type: ignore[arg-type]
+    if metric_of_target(y) == "r2":
+        return metrics.axis_readout_r2(Z_ref, y_ref, Z[:PROBED_ROWS], y), "1‑D readout R²", 0.0
+    labels, counts = np.unique(y_ref, return_counts=True)
+    chance = float(np.mean(y == labels[counts.argmax()]))
+    return metrics.axis_probe_accuracy(Z_ref, y_ref, Z[:PROBED_ROWS], y), "1‑D probe accuracy", chance
+
+
+def _images(encoder: FittedEncoder, data: Data, shape: tuple[int, ...], notes: list[str]) -> ImageSamples | None:
+    """Pick a few held-out images, one a class where there are classes, with what rebuilds them at any k."""
+    if not isinstance(data, Rows) or data.reference is None:
+        notes.append("Images are shown for rows, and this fit is on pairs.")
+        return None
+    X_ref = encoder.vectors(data.reference.X).astype(np.float64)  # type: ignore[arg-type]
+    d = max(1, min(encoder.d, MOST_ENTRIES // encoder.p))
+    if d < encoder.d:
+        notes.append(f"Images are rebuilt from at most {d} of {encoder.d} coordinates, to keep the page small.")
+    mean = X_ref.mean(axis=0)
+    readout = fit_readout(encoder.coordinates(X_ref, d), lambda rows: X_ref[rows] - mean)
+    y = None if data.y is None else np.asarray(data.y)
+    picked = np.arange(min(data.n, SAMPLES))
+    if y is not None and metric_of_target(y) != "r2":  # the first row of each of the first classes
+        picked = np.unique(y, return_index=True)[1][:SAMPLES]
+    X = encoder.vectors(np.asarray(data.X)[picked]).astype(np.float64)
+    return ImageSamples(
+        shape=shape,
+        names=tuple(f"row {i}" for i in picked) if y is None else tuple(str(y[i]) for i in picked),
+        originals=Packed.of(X),
+        codes=Packed.of(readout.coordinates(encoder.coordinates(X, d))),
+        decoder=Packed.of(readout.C),
+        mean=Packed.of(mean),
+        low=float(X_ref.min()),
+        high=float(max(X_ref.max(), X_ref.min() + 1e-9)),
+    )

@@ -1,0 +1,410 @@
+"""Queries, documents and pairs of them, read from files: judgements of relevance, positives, or scored pairs.
+
+Entries name a query and a document, and perhaps say how well they go together. Where that is no score to be matched, it
+is a search: all documents are candidates for every query.
+"""
+
+from __future__ import annotations
+
+import csv
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from firstk._base.checks import check_weights
+from firstk._base.input_file import is_there
+from firstk._base.remote import place_of
+from firstk._base.rows import distinct_rows, half_as_single
+from firstk.advice.inputs import File, RowsOfFile, VectorSource, read_rows
+from firstk.advice.row_names import RowNames, column_of, usual
+from firstk.data.files import open_vectors
+from firstk.data.files.beside import load_columns
+from firstk.data.files.cells import Cells, is_number
+from firstk.data.files.choosing import ID_NAMES, missing_column
+from firstk.data.files.gzipped import open_text, reading_text
+from firstk.data.files.opening import find_files
+from firstk.data.task import Pairs, Search, n_rows
+from firstk.exceptions import FirstkWarning, InvalidInputError
+from firstk.metrics.judgements import as_text
+
+# Files of text, which may have no line of names; TREC's judgements usually end in .txt or .qrels.
+_TEXT = (".csv", ".tsv", ".tab", ".txt", ".qrels")
+# The column of TREC's four that says nothing.
+_ITERATION = ("0", "Q0")
+# Usual names of the columns of a file of judgements or pairs.
+_USUAL = {
+    "query": ("query_id", "qid", "queryid", "query", "question_id", "question", "left", "anchor", "topic"),
+    "document": (
+        *("corpus_id", "doc_id", "docid", "did", "document_id", "document", "doc", "passage_id", "pid"),
+        *("right", "positive"),
+    ),
+    "grade": ("score", "scores", "grade", "relevance", "rel", "label"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Judgements or pairs that were read, and where they are from.
+
+    Attributes
+    ----------
+    data : Search or Pairs
+        Pairs where scores are to be matched; else searches, in which all documents are candidates for every query.
+    names : (str, str)
+        What the queries' and the documents' files are called.
+    store : path or None
+        The documents' file, where there is one.
+    itemsize : int
+        Bytes of a number in it.
+    lefts : ndarray of int
+        Of pairs, the number of the left side of each.
+    file_rows : (ndarray, ndarray), optional
+        Row numbers of the queries and of the documents in their files, where they come from files of rows.
+    """
+
+    data: Search | Pairs
+    names: tuple[str, str]
+    store: File | None
+    itemsize: int
+    lefts: np.ndarray
+    file_rows: tuple[np.ndarray, np.ndarray] | None = None
+
+    def described(self, data: Search) -> str:
+        """Say how many queries are evaluated in `data`, among how many documents."""
+        among, n = f"among {n_rows(data.documents):,} documents of {self.names[1]}", len(np.asarray(data.relevance))
+        if data.document_field is not None:
+            among += ", each within its own value of the filter's field"
+        text = f"Evaluated on {data.n:,} queries of {self.names[0]} with {n:,} judgements, {among}."
+        text += "" if data.weight is None else " Queries are weighted."
+        if self.store is None:
+            text += (
+                " Candidates are the right sides of the pairs, and a larger store is harder to search: to search all "
+                "of it, give the store as VECTORS and pairs by ids."
+            )
+        return text
+
+
+def as_search(left: np.ndarray, right: np.ndarray, store: np.ndarray | None = None) -> Search:
+    """Return the searches of positive pairs: each right side is relevant to its left.
+
+    Copies of a document are one document, and so are copies of a query. Documents of `store` are searched as well.
+    """
+    everything = right if store is None else np.concatenate([right, store.astype(right.dtype)])
+    (asked, query), (first, document) = distinct_rows(left), distinct_rows(everything)
+    found = np.unique(np.column_stack([query, document[: len(right)], np.ones(len(right), dtype=int)]), axis=0)
+    return Search(left[asked], everything[first], found)
+
+
+def read_judged(place: VectorSource, *, same_width: bool = True) -> Judged:
+    """Read the judgements (`relevance`) or pairs (`pairs`) of a source, and the vectors that they name.
+
+    Unless `same_width`, queries may have another width than documents: two models made them.
+    """
+    if place.pairs is not None and place.relevance is not None:
+        raise InvalidInputError("Pairs come from --pairs or from --relevance, not from both: leave one out.")
+    graded = place.relevance is not None
+    spec = str(place.relevance if graded else place.pairs)
+    source, held, names = read_columns(
+        None if graded else place.source, spec, lambda words: _name_rows_of(place, words)
+    )
+    columns = [np.asarray(held[name]) for name in names]
+    named = [_names_rows(column) for column in columns[:2]]
+    if not all(named):
+        if any(named):
+            swapped = " Or were --queries and --relevance swapped?" if graded and place.queries is not None else ""
+            raise InvalidInputError(
+                f"'{source}' names rows in one column only: {names[named.index(False)]!r} holds no ids or row numbers. "
+                f"Name the two columns that do, as in '{source}:query,document'.{swapped}"
+            )
+        return _of_vectors(place, source, names, graded)
+    if not len(columns[0]):
+        raise InvalidInputError(f"'{source}' holds no judgements or pairs.")
+    return _of_names(place, source, names, columns, graded, same_width)
+
+
+def read_columns(
+    path: File | None, spec: str, are_ids: Callable[[Sequence[str]], bool] = lambda _: False
+) -> tuple[File, Mapping[str, np.ndarray], tuple[str, ...]]:
+    """Open the two or three columns that [FILE:]LEFT,RIGHT[,SCORE] or FILE names; of `path` where no file is named.
+
+    `are_ids` tells whether two words are ids of a query and of a document: then the first line is no line of names.
+    """
+    source, names = _source_of_pairs(path, spec)
+    if source is None:
+        raise InvalidInputError(f"Judgements are FILE or FILE:QUERY,DOCUMENT[,GRADE], and '{spec}' names no file.")
+    held = (None if names else _without_names(source, are_ids)) or load_columns(source)
+    names = names or _usual_names(source, list(held))
+    for name in names:
+        if name not in held:
+            raise missing_column(source, name, list(held))
+    return source, held, names
+
+
+def _without_names(source: File, are_ids: Callable[[Sequence[str]], bool]) -> Mapping[str, np.ndarray] | None:
+    """Return the columns of a text file whose first line is a judgement; None where it names the columns."""
+    files = find_files(source)
+    if not all(file.name.lower().removesuffix(".gz").endswith(_TEXT) for file in files):
+        return None
+    rows: list[list[str]] = []
+    for file in files:
+        with (
+            reading_text(file, "text", csv.Error),
+            open_text(file, packed=file.name.lower().endswith(".gz")) as lines,
+        ):
+            first = next((line for line in lines if line.strip()), "")
+            trec = first.split()[1:2] in ([one] for one in _ITERATION)  # by any white space
+            mark = None if trec else next((mark for mark in "\t,;|" if mark in first), None)
+            split = next(csv.reader([first], delimiter=mark), []) if mark else first.split()
+            if not rows and not _is_judgement(source, [cell.strip() for cell in split], are_ids):
+                return None
+            found = csv.reader(lines, delimiter=mark, strict=True) if mark else map(str.split, lines)
+            rows += [split, *(row for row in found if row)]
+    width = len(rows[0])
+    wrong = next((i for i, row in enumerate(rows) if len(row) != width), None)
+    if wrong is not None:
+        raise InvalidInputError(
+            f"'{source}' has {len(rows[wrong])} cells in line {wrong + 1} (blank lines apart), and {width} in its "
+            "first line. Mend that line."
+        )
+    names = {2: ("query", "document"), 3: ("query", "document", "grade"), 4: ("query", "", "document", "grade")}[width]
+    return {name: _typed(cells) for name, cells in zip(names, zip(*rows, strict=True), strict=True) if name}
+
+
+def _is_judgement(source: File, cells: Sequence[str], are_ids: Callable[[Sequence[str]], bool]) -> bool:
+    """Tell a judgement from a line of names."""
+    if any(cell.startswith("[") for cell in cells):
+        raise InvalidInputError(
+            f"The first line of '{source}' holds a vector where the names of the columns should be. Put a line of "
+            "names before it, such as left,right,score."
+        )
+    if len(cells) == 4:
+        return cells[1] in _ITERATION and is_number(cells[3])
+    if len(cells) not in (2, 3) or any(usual(cell) in (*_USUAL["query"], *_USUAL["document"]) for cell in cells):
+        return False
+    if list(cells) in ([str(i) for i in range(start, start + len(cells))] for start in (0, 1)):
+        if are_ids(cells[:2]):  # pandas numbers columns that have no names
+            shown = ",".join(cells)
+            raise InvalidInputError(
+                f"The first line of '{source}', {shown}, may number the columns, or judge. If it numbers them, say "
+                f"{source}:{shown}; if not, put a line of names before it, such as query,document,grade."
+            )
+        return False
+    return is_number(cells[2]) if len(cells) == 3 else are_ids(cells)
+
+
+def _typed(cells: Sequence[str]) -> np.ndarray:
+    """Return a column as whole numbers, as numbers, or as text; 007 and 7 are two ids."""
+    stripped = [cell.strip() for cell in cells]
+    seen = Cells().taken(stripped)
+    if seen.are_text or not all(map(is_number, stripped)):
+        return np.array(stripped)
+    return np.array(stripped).astype(np.int64 if seen.whole else np.float64)
+
+
+def _name_rows_of(place: VectorSource, words: Sequence[str]) -> bool:
+    """Tell whether two words may name rows of the queries and of the documents."""
+    if not place.by_row:
+        named = RowNames(place.ids).columns() or (None, None)
+        for word, path, name in zip(words, (place.queries or place.source, place.source), named, strict=True):
+            held = load_columns(path)
+            ids = [one for one in held if (usual(one) in ID_NAMES if name is None else one == name)]
+            if not any(word in as_text(held[one]) for one in ids):
+                break
+        else:
+            return True
+    return place.ids is None and all(word.isdecimal() for word in words)
+
+
+def _source_of_pairs(path: File | None, pairs: str) -> tuple[File | None, tuple[str, ...]]:
+    if is_there(pairs):
+        return pairs, ()
+    file, _, names = pairs.rpartition(":")
+    found = tuple(name.strip() for name in names.split(",") if name.strip())
+    if len(found) not in (2, 3):
+        raise InvalidInputError(
+            f"Pairs are [FILE:]LEFT,RIGHT[,SCORE], two or three names of columns, or the name of a file. Got '{pairs}'."
+        )
+    return file or path, found
+
+
+def _usual_names(source: File, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of queries, documents and maybe grades: by their usual names, or all there are."""
+    found = [[name for name in names if usual(name) in _USUAL[side]] for side in _USUAL]
+    if len(found[0]) == len(found[1]) == 1:
+        rest = found[2] or ([name for name in names if name not in (*found[0], *found[1])] if len(names) == 3 else [])
+        if len(rest) < 2:
+            return (found[0][0], found[1][0], *rest)
+    if len(names) in (2, 3):
+        return tuple(names)
+    shown = ", ".join(map(repr, names[:20]))
+    raise InvalidInputError(
+        f"Which columns of '{source}' are the pairs? Say {source}:LEFT,RIGHT[,SCORE]. It has: {shown}."
+    )
+
+
+def _names_rows(column: np.ndarray) -> bool:
+    """Tell ids and row numbers from vectors, which csv files hold as lists in brackets."""
+    if column.ndim != 1:
+        return False
+    if column.dtype.kind in "USO":
+        first = column[:1].tolist()
+        return not first or (isinstance(first[0], (str, bytes, int)) and not str(first[0]).lstrip().startswith("["))
+    return column.dtype.kind in "iu" or (column.dtype.kind == "f" and bool((column == np.rint(column)).all()))
+
+
+def _of_names(
+    place: VectorSource,
+    source: File,
+    names: Sequence[str],
+    columns: Sequence[np.ndarray],
+    graded: bool,
+    same_width: bool,
+) -> Judged:
+    """Return pairs that name rows of the documents, and of the queries' file or of the documents again."""
+    how = RowNames(place.ids, place.by_row)
+    named = how.columns() or (None, None)
+    documents = read_side(place.source, place, named[1], _field_of(place), place.label)
+    queries = documents
+    if place.queries is not None:
+        queries = read_side(place.queries, place, named[0], _field_of(place), place.query_weight)
+        if same_width and queries.X.shape[1] != documents.X.shape[1]:
+            raise InvalidInputError(
+                f"'{place.queries}' has vectors of {queries.X.shape[1]} numbers, and '{place.source}' of "
+                f"{documents.X.shape[1]}."
+            )
+    sides = queries, documents
+    rows = [
+        _kept_places(side)[file_rows]
+        for side, file_rows in zip(sides, how.rows(columns[:2], [side.table for side in sides], source), strict=True)
+    ]
+    kept = np.flatnonzero((rows[0] >= 0) & (rows[1] >= 0))  # rows with NaN were dropped, and their pairs with them
+    scores = None if len(columns) == 2 else _scores(columns[2], names[2], source, graded)[kept]
+    if graded:
+        scores = np.ones(len(kept), dtype=np.int64) if scores is None else scores
+        once = _judged_once(np.column_stack(rows)[kept], scores, [column[kept] for column in columns[:2]], source)
+        kept, scores = kept[once], scores[once]
+    pairs, alone = np.column_stack(rows)[kept], place.queries is None
+    facts = {
+        "names": (place_of(str(place.queries or place.source)).name, place_of(str(place.source)).name),
+        "store": place.source,
+        "itemsize": documents.table.dtype.itemsize,
+        "lefts": np.unique(pairs[:, 0], return_inverse=True)[1].ravel(),
+        "file_rows": (queries.rows, documents.rows),
+    }
+    if not graded and scores is not None and len(np.unique(scores)) > 1:
+        return Judged(Pairs(queries.X[pairs[:, 0]], documents.X[pairs[:, 1]], scores, documents.X), **facts)  # type: ignore[arg-type]
+    relevance = np.column_stack([pairs, scores if graded else np.ones(len(pairs), dtype=np.int64)])
+    if not graded:  # a positive that is given twice is one
+        relevance = np.unique(relevance, axis=0)
+    if alone:  # a row is no answer to itself
+        relevance = relevance[relevance[:, 0] != relevance[:, 1]]
+    if not len(relevance):
+        raise InvalidInputError(f"No judgement of {source} is left: every one was left out.")
+    search = Search(
+        queries.X,
+        documents.X,
+        relevance,
+        weight=_weights(place, queries),
+        query_rows=np.arange(len(queries.X)) if alone else None,
+        **_fields(place, queries, documents),
+    )
+    return Judged(search, **facts)  # type: ignore[arg-type]
+
+
+def _judged_once(rows: np.ndarray, grades: np.ndarray, names: Sequence[np.ndarray], source: File) -> np.ndarray:
+    """Return the first line of each judgement; raise where a document has two grades for one query."""
+    first, judgement = np.unique(rows, axis=0, return_index=True, return_inverse=True)[1:]
+    other = np.flatnonzero(grades != grades[first][judgement.ravel()])
+    if len(other):
+        query, document = (column[other[0]] for column in names)
+        raise InvalidInputError(
+            f"'{source}' gives a document more than one grade for one query in {len(other):,} of {len(rows):,} lines, "
+            f"such as document {document} for query {query}. Keep one line of each."
+        )
+    if repeated := len(rows) - len(first):
+        lines = "1 line repeats" if repeated == 1 else f"{repeated:,} lines repeat"
+        warnings.warn(f"{lines} an earlier line of '{source}': each counts once.", FirstkWarning, stacklevel=2)
+    return np.sort(first)
+
+
+def read_side(path: File, place: VectorSource, *beside: str | None) -> RowsOfFile:
+    """Read vectors; columns that are asked for beside them are no coordinates."""
+    names = [part.strip() for name in beside if name is not None for part in name.split(",")]
+    table = open_vectors(path, place.vectors, beside=names, nan=place.nan)
+    batch = table.read(columns=())
+    return RowsOfFile(half_as_single(batch.vectors), None, table, batch.rows)
+
+
+def _kept_places(side: RowsOfFile) -> np.ndarray:
+    """Return where each row of a file is among those that were read; -1 for rows that were dropped."""
+    places = np.full(side.table.rows, -1)
+    places[side.rows] = np.arange(len(side.rows))
+    return places
+
+
+def _scores(column: np.ndarray, name: str, source: File, graded: bool) -> np.ndarray:
+    if column.ndim != 1 or column.dtype.kind not in "fiub":
+        what = "Grades of relevance" if graded else "Scores"
+        raise InvalidInputError(f"{what} are numbers, and column {name!r} of '{source}' holds {column.dtype}.")
+    if graded and (column != np.rint(column.astype(float))).any():
+        raise InvalidInputError(f"Grades of relevance are whole numbers, and column '{name}' of '{source}' has others.")
+    return column.astype(np.int64) if graded else column
+
+
+def _weights(place: VectorSource, queries: RowsOfFile) -> np.ndarray | None:
+    if place.query_weight is None:
+        return None
+    column = column_of(queries.table, place.query_weight)[queries.rows]
+    return check_weights(column, len(column), f"'{queries.table.path}'", f"column {place.query_weight}")
+
+
+def _field_of(place: VectorSource) -> str | None:
+    return None if place.filter is None else place.filter.partition("=")[0].strip()
+
+
+def _fields(place: VectorSource, queries: RowsOfFile, documents: RowsOfFile) -> dict[str, np.ndarray]:
+    """Return what a filter needs: the field's values on both sides."""
+    name = _field_of(place)
+    if name is None or place.filter is None:
+        return {}
+    values = column_of(documents.table, name)[documents.rows].astype(str)
+    if "=" not in place.filter:
+        return {"query_field": column_of(queries.table, name)[queries.rows].astype(str), "document_field": values}
+    wanted = place.filter.partition("=")[2].strip()
+    if wanted not in values:
+        known = ", ".join(map(repr, np.unique(values)[:5].tolist()))
+        raise InvalidInputError(
+            f"No document of '{place.source}' has {name} = {wanted!r}; its values are {known} and so on."
+        )
+    # All queries look among the same part: one value, that they have and some rows have.
+    return {"query_field": np.ones(len(queries.X), dtype=bool), "document_field": values == wanted}
+
+
+def _of_vectors(place: VectorSource, source: File, names: Sequence[str], graded: bool) -> Judged:
+    """Read pairs of vectors."""
+    given = {
+        "--id": place.ids, "--by-row": place.by_row or None, "--queries": place.queries, "--filter": place.filter,
+        "--query-weight": place.query_weight, "--relevance": place.relevance,
+    }  # fmt: skip
+    useless = [option for option, value in given.items() if value is not None]
+    if useless or graded:
+        raise InvalidInputError(
+            f"'{source}' holds pairs of vectors, and {', '.join(useless)} goes with pairs that name rows of VECTORS. "
+            "Give columns of ids or row numbers, or leave it out."
+        )
+    left, right = (read_rows(source, vectors=name, nan=place.nan) for name in names[:2])
+    kept, at_left, at_right = np.intersect1d(left.rows, right.rows, assume_unique=True, return_indices=True)
+    scores = None if len(names) == 2 else _scores(np.asarray(load_columns(source)[names[2]]), names[2], source, False)
+    sides = left.X[at_left], right.X[at_right]
+    if sides[0].shape != sides[1].shape:
+        raise InvalidInputError(
+            f"The two sides of the pairs of '{source}' have {sides[0].shape[1]} and {sides[1].shape[1]} numbers."
+        )
+    kept_scores = None if scores is None else scores[kept]
+    name = place_of(str(source)).name
+    pairs = Pairs(*sides, kept_scores)
+    lefts = distinct_rows(sides[0])[1]
+    data = pairs if pairs.scored else as_search(*sides)
+    return Judged(data, (name, name), None, right.table.dtype.itemsize, lefts)

@@ -1,0 +1,164 @@
+"""Figures in matplotlib, for notebooks and documents: the curves of the report page, the spectrum of a diagnosis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from firstk._base.atomic_file import atomic_file
+from firstk._base.checks import require
+from firstk.advice.report.layout import FEW_POINTS, Octaves, shortened, stacked
+from firstk.advice.report.page import check_group, name_of
+from firstk.advice.report.palette import RAW_LOOK, RAW_NAME, Look, assign
+from firstk.exceptions import InvalidInputError
+from firstk.quality.curve import PrefixCurve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_FORMATS = (".svg", ".png", ".pdf")
+FONT, LINE = 9.0, 12.5  # Points: size of a name, distance of two.
+
+
+def plot_curves(curves: Sequence[PrefixCurve], baselines: Sequence[PrefixCurve] = (), ax: Axes | None = None) -> Axes:
+    """Draw curves of one metric against k, each with its name at its end.
+
+    Parameters
+    ----------
+    curves : sequence of PrefixCurve
+        Ours, in colour.
+    baselines : sequence of PrefixCurve
+        What they are compared with, dashed and grey.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure if not given. Names stand to the right of the axes, so leave room there.
+
+    Returns
+    -------
+    ax : matplotlib axes
+        ``ax.figure.savefig(path)`` writes it to a file.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    InvalidInputError
+        If there is no curve, the metrics differ, or two curves have the same label.
+    """
+    pyplot = require("matplotlib.pyplot", "report", "plot_curves")
+    ours, others = check_group(curves, baselines, "plot_curves")
+    if ax is None:
+        ax = pyplot.subplots(figsize=(7.2, 3.8), layout="constrained")[1]
+    looks = assign([name_of(curve) for curve in ours], [name_of(curve) for curve in others])
+    # No name is there twice, so the looks are in the order of the curves.
+    drawn = list(zip(ours + others, looks.values(), strict=True))
+    raw = tuple(dict.fromkeys(curve.input_score for curve, _ in drawn if curve.input_score is not None))
+    _lines(ax, drawn, raw)
+    _axes(ax, ours + others)
+    _names(ax, drawn, raw)
+    return ax
+
+
+def _lines(ax: Axes, drawn: Sequence[tuple[PrefixCurve, Look]], raw: Sequence[float]) -> None:
+    for curve, look in reversed(drawn):  # Ours last: they lie on top.
+        mark = "o" if len(curve) <= FEW_POINTS else ""
+        ax.plot(curve.k, curve.score, label=name_of(curve), marker=mark, markersize=3.5, **_style(look))
+        if curve.low is not None and curve.high is not None:
+            ax.fill_between(curve.k, curve.low, curve.high, color=look.color, alpha=0.15, linewidth=0)
+    for score in raw:
+        ax.axhline(score, zorder=1, **_style(RAW_LOOK))
+
+
+def _style(look: Look) -> dict[str, Any]:
+    # matplotlib measures dashes in line widths, the page in pixels.
+    dash = (0, tuple(part / look.width for part in look.dash)) if look.dash else "-"
+    return {"color": look.color, "linestyle": dash, "linewidth": 0.8 * look.width}
+
+
+def _axes(ax: Axes, curves: Sequence[PrefixCurve]) -> None:
+    across = Octaves(min(c.k[0] for c in curves), max(c.k[-1] for c in curves))
+    ax.set_xscale("log", base=2)
+    ticks = across.ticks(room=0.09)
+    ax.set_xticks(ticks, [str(k) for k in ticks])
+    ax.set_xticks([], minor=True)
+    if across.low < across.high:
+        ax.set_xlim(across.low, across.high)
+    direction = "higher is better" if curves[0].higher_is_better else "lower is better"
+    ax.set_xlabel("k, coordinates kept")
+    ax.set_title(f"{shortened(curves[0].metric, 44)}, {direction}", loc="left", fontsize=FONT + 1)
+    ax.grid(axis="y", color="#e4e5e1", linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+
+
+def _names(ax: Axes, drawn: Sequence[tuple[PrefixCurve, Look]], raw: Sequence[float]) -> None:
+    """Write names to the right of the axes, moved apart where they would overlap."""
+    low, high = ax.get_ylim()
+    ax.set_ylim(low, high)  # Names are placed for these limits; they must not move afterwards.
+    curves = [curve for curve, _ in drawn]
+    widest = max(curve.k[-1] for curve in curves)
+    depths = [(high - score) / (high - low) for score in (*(curve.score[-1] for curve in curves), *raw)]
+    gap = LINE * ax.figure.dpi / 72 / ax.get_window_extent().height
+    places = stacked(curves, depths, gap, 0.0, 1.0)
+    lines = [(name_of(curve), look, curve.k[-1] == widest) for curve, look in drawn]
+    lines += [(RAW_NAME, RAW_LOOK, True)] * len(raw)
+    for (name, look, reaches), depth, place in zip(lines, depths, places, strict=True):
+        # A curve that ends inside the plot has no end at its edge to lead to.
+        leader = {"arrowstyle": "-", "color": look.color, "linewidth": 0.7, "alpha": 0.6, "relpos": (0, 0.5)}
+        ax.annotate(
+            shortened(name),
+            xy=(1.0, 1 - depth),
+            xytext=(1.04, 1 - place),
+            xycoords="axes fraction",
+            textcoords="axes fraction",
+            va="center",
+            fontsize=FONT,
+            color=look.color,
+            fontweight="bold" if look.ours else "normal",
+            annotation_clip=False,
+            arrowprops=leader | {"shrinkA": 1, "shrinkB": 2} if reaches else None,
+        )
+
+
+def plot_spectrum(spectrum: PrefixCurve | None, alignment: Sequence[PrefixCurve] = ()) -> Figure:
+    """Draw, for a diagnosis, the share of variance against k and, next to it, alignment(k) in the forms given.
+
+    Parameters
+    ----------
+    spectrum : PrefixCurve or None
+        Share of variance that the first k axes hold; None, where vectors do not vary, raises InvalidInputError.
+    alignment : sequence of PrefixCurve
+        Forms of alignment(k), the leading one first; none without labels.
+
+    Returns
+    -------
+    figure : matplotlib figure
+    """
+    if spectrum is None:
+        raise InvalidInputError("There is no spectrum to draw: the vectors do not vary.")
+    figure_module = require("matplotlib.figure", "report", "plot_spectrum")
+    panels = [([spectrum], ())] + ([(list(alignment[:1]), tuple(alignment[1:]))] if alignment else [])
+    figure = figure_module.Figure(figsize=(6.4 * len(panels), 3.8), layout="constrained")
+    for ax, (ours, others) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+        ax.set_ylim(0, 1.02)
+        plot_curves(ours, others, ax=ax)
+    return figure
+
+
+def check_figure(path: Path) -> None:
+    """Raise for a figure that cannot be written, before long work is done for it."""
+    if path.suffix.lower() not in _FORMATS:
+        raise InvalidInputError(f"A figure ends in {', '.join(_FORMATS)}. Got '{path}'.")
+    require("matplotlib.figure", "report", "A figure")
+    if path.is_dir() or not path.parent.is_dir():
+        raise InvalidInputError(f"Cannot write a figure to '{path}'. Choose a file in a folder that exists.")
+
+
+def write_figure(path: Path, figure: Figure, dpi: float | Literal["figure"] = "figure") -> Path:
+    """Write a figure by an atomic write; its ending is its format."""
+    check_figure(path)
+    with atomic_file(path, "A figure") as temporary:
+        figure.savefig(temporary, format=path.suffix.lower()[1:], dpi=dpi)
+    return path

@@ -1,0 +1,234 @@
+"""What stores make of codes: rounded prefixes, embedded bits, product quantizers; each array is encoded once for all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.util import find_spec
+from itertools import pairwise
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from firstk._base.array_types import MatrixLike
+from firstk._base.checks import require
+from firstk._base.rows import unit_rows
+from firstk.data.precision import Precision
+from firstk.data.task import Data
+from firstk.encoder.fitted import FittedEncoder
+from firstk.exceptions import InvalidInputError
+from firstk.metrics.scorers import Storage
+
+# Bytes of a code of a product quantizer: one for each group of columns.
+QUANTIZER_SIZES = (8, 16, 32, 48, 64, 96, 128)
+# Rows that a product quantizer learns from: faiss itself takes no more than 256 for each of its 256 centers. With fewer
+# than eight for each, it learns the rows by heart.
+MOST_ROWS, FEWEST_ROWS = 256 * 64, 256 * 8
+# Rounds of k-means, instead of faiss' 25: the error of rows falls by less than 1 % after the tenth, and accuracy not at
+# all (docs/decisions.md), while training takes longer than all else that is measured of a quantizer.
+ROUNDS = 10
+
+
+class EncodedOnce:
+    """An encoder that encodes each array of some data once, and cuts the codes for every prefix length after that.
+
+    It answers as the encoder itself does; arrays that are not of the data are encoded each time.
+    """
+
+    def __init__(self, encoder: FittedEncoder, data: Data):
+        self.encoder, self.whole, self.arrays = encoder, encoder, data.arrays
+        self.codes: dict[tuple[int, str], np.ndarray] = {}
+        self.lock = Lock()  # threads that want the same codes wait for them
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.encoder, name)
+
+    def __getitem__(self, prefix: slice) -> EncodedOnce:
+        cut = object.__new__(EncodedOnce)
+        cut.__dict__ |= self.__dict__ | {"encoder": self.encoder[prefix]}
+        return cut
+
+    def coordinates(self, X: MatrixLike, k: int | None = None, *, side: str = "document", **more: Any) -> np.ndarray:
+        """Return the code before any normalization, cut from the codes at full width; summed in float64."""
+        at = next((i for i, array in enumerate(self.arrays) if array is X), None)
+        if at is None or k is not None:
+            return self.encoder.coordinates(X, k, side=side, **more)
+        with self.lock:
+            if (at, side) not in self.codes:
+                self.codes[at, side] = self.whole.coordinates(X, side=side, **more | {"exact": True})
+        return self.codes[at, side][:, : self.encoder.d]
+
+
+# -- rounded prefixes --------------------------------------------------------------------------------------------
+
+
+def rounded_storages(
+    encoder: EncodedOnce, precision: Precision, Z: np.ndarray, ks: Sequence[int], *, signs: bool, ask: bool
+) -> Iterator[tuple[Sequence[int], Storage]]:
+    """Yield prefix lengths that are rounded alike, and what storage in the precision does to their codes.
+
+    Parameters
+    ----------
+    encoder : EncodedOnce
+    precision : Precision
+        Not fitted.
+    Z : ndarray of shape (n, d)
+        Codes that are stored.
+    ks : sequence of int
+        Ascending.
+    signs : bool
+        Compare bits as an index of bits does, by Hamming distance: the cosine of signs.
+    ask : bool
+        Queries are rounded as well.
+    """
+
+    def as_stored(codes: np.ndarray) -> np.ndarray:
+        return unit_rows(codes).astype(codes.dtype) if encoder.normalized else codes
+
+    def storage(fitted: Precision) -> Storage:
+        def rounded(codes: np.ndarray) -> np.ndarray:
+            found = fitted.quantise(as_stored(codes))
+            if not signs:
+                return fitted.restore(found)
+            bits = np.unpackbits(found, axis=1, count=codes.shape[1])
+            return 2.0 * bits.astype(np.float32) - 1.0
+
+        return Storage(rounded, rounded) if ask else Storage(rounded)
+
+    if encoder.normalized:  # after each cut, so that no two lengths are rounded alike
+        runs: Iterable[tuple[Sequence[int], Precision]] = (([k], precision.fit(as_stored(Z[:, :k]))) for k in ks)
+    elif signs:  # a sign depends on the mean of its own coordinate alone
+        runs = [(ks, precision.fit(Z[:, : ks[-1]]))]
+    else:
+        runs = shared_roundings(precision, Z, ks)
+    for lengths, fitted in runs:
+        yield lengths, storage(fitted)
+
+
+def shared_roundings(precision: Precision, Z: np.ndarray, ks: Sequence[int]) -> Iterator[tuple[list[int], Precision]]:
+    """Yield runs of prefix lengths, ascending, each with the precision fitted on codes of its longest.
+
+    Rounding acts on each coordinate apart. What is fitted before it may not: the one scale of int8 codes is that of the
+    largest entry among the coordinates kept. Where the rounding of a prefix is that of a longer one, cut, so are its
+    codes, and one sweep scores both.
+
+    Examples
+    --------
+    >>> from firstk.data.precision import PRECISIONS
+    >>> Z = np.array([[1.0, -0.5, 2.0], [0.5, 0.25, -1.0]])
+    >>> [ks for ks, _ in shared_roundings(PRECISIONS["int8"], Z, [1, 2, 3])]
+    [[1, 2], [3]]
+    """
+    if not len(ks):
+        return
+    fitted = [precision.fit(Z[:, :k]) for k in ks]
+    run = [ks[0]]
+    for (short, long), k in zip(pairwise(fitted), ks[1:], strict=True):
+        if not is_cut(short, long):
+            yield run, short
+            run = []
+        run.append(k)
+    yield run, fitted[-1]
+
+
+def is_cut(short: Precision, long: Precision) -> bool:
+    """Tell whether a fitted precision is that of the first coordinates of another: all that was fitted is the same."""
+    longer = long.record()
+    return all(
+        longer[name][: len(value)] == value if isinstance(value, list) else longer[name] == value
+        for name, value in short.record().items()
+    )
+
+
+# -- bytes -------------------------------------------------------------------------------------------------------
+
+
+class BitStrings:
+    """An encoder whose stored codes are embedded bits: one string, from which every number of bytes is cut.
+
+    What a search computes is what is scored: documents go through bits, queries stay in floating point. Metrics that
+    compare nothing read the decoded code.
+
+    Parameters
+    ----------
+    encoder : FittedEncoder
+    data : Rows, Pairs or Search
+    compares : bool
+        Whether codes are compared by cosine; otherwise they are read as coordinates.
+    rows : array of shape (n, p), optional
+        Rows to fit the cells on, for a baseline that has none.
+
+    Raises
+    ------
+    InvalidInputError
+        If the encoder has no cells for bits, or too little for a byte.
+    """
+
+    def __init__(self, encoder: FittedEncoder, data: Data, *, compares: bool, rows: MatrixLike | None = None):
+        self.quantizer = encoder.quantizer(None, "cosine" if compares else "l2", rows=rows)
+        # Codes in floating point, as queries are compared: what bits stand for, before they are rounded.
+        self.asking = EncodedOnce(self.quantizer.query_encoder, data)
+        self._bits: dict[tuple[object, ...], tuple[np.ndarray, np.ndarray]] = {}
+        self._lock = Lock()
+
+    def sizes(self, wanted: Iterable[int]) -> list[int]:
+        """Return the numbers of bytes, of those wanted, that the code has."""
+        return sorted({size for size in wanted if size <= self.quantizer.bytes})
+
+    def coordinates(self, size: int) -> int:
+        """Return how many coordinates have bits."""
+        return len(self.quantizer.at(size).embedded.used)
+
+    def storage(self, size: int) -> Storage:
+        """Return what so many bytes do to stored codes, and what is left of queries."""
+        return Storage(lambda Z: self.quantizer.decode(self._whole(Z)[:, :size]), self.quantizer.at(size).coded_only)
+
+    def _whole(self, Z: np.ndarray) -> np.ndarray:
+        """Return the bits of codes, at all bytes; those of one array are made once for all sizes."""
+        place = (Z.__array_interface__["data"][0], Z.shape, Z.strides, Z.dtype)
+        with self._lock:
+            if place not in self._bits:
+                offset, d = self.quantizer.stored.offset, self.quantizer.trees.d
+                codes = Z if offset is None else Z[:, :d] - offset[:d]
+                codes = unit_rows(codes) if self.quantizer.encoder.normalized else codes
+                self._bits[place] = Z, self.quantizer.encode_codes(codes)  # with Z, lest another array take its place
+            return self._bits[place][1]
+
+
+def bit_strings(
+    encoder: FittedEncoder, data: Data, *, compares: bool, rows: MatrixLike | None = None
+) -> BitStrings | None:
+    """Return the embedded bits of an encoder; None where it has no cells for them, or too little for a byte."""
+    try:
+        return BitStrings(encoder, data, compares=compares, rows=rows)
+    except InvalidInputError:
+        return None
+
+
+def product_quantizers(rows: np.ndarray, seed: int = 0) -> Iterator[tuple[int, Storage]]:
+    """Yield product quantizers of unit vectors, as faiss trains them: their bytes, and what storage makes of vectors.
+
+    Nothing where faiss is not installed, and of fewer than 2,048 rows.
+    """
+    n, p = rows.shape
+    if n < FEWEST_ROWS or find_spec("faiss") is None:
+        return
+    faiss = require("faiss", "faiss", "A product quantizer")
+    picked = np.random.default_rng(seed).permutation(n)[:MOST_ROWS]
+    sample = np.ascontiguousarray(unit_rows(rows[np.sort(picked)]), dtype=np.float32)
+    for size in QUANTIZER_SIZES:
+        if p % size or size >= p:
+            continue
+        quantizer = faiss.ProductQuantizer(p, size, 8)
+        quantizer.cp.min_points_per_centroid = 1  # no warning for each group of columns where rows are few
+        quantizer.cp.niter = ROUNDS
+        quantizer.train(sample)
+        yield size, Storage(_through(quantizer))
+
+
+def _through(quantizer: Any) -> Callable[[np.ndarray], np.ndarray]:
+    def stored(Z: np.ndarray) -> np.ndarray:
+        unit = np.ascontiguousarray(unit_rows(Z), dtype=np.float32)
+        return np.asarray(quantizer.decode(quantizer.compute_codes(unit)))
+
+    return stored

@@ -1,0 +1,317 @@
+"""The record of an evaluation: scores and costs of every length in every precision, of a code, of baselines and of the raw vectors.
+
+An evaluation is a record: it goes to JSON and back, and needs neither the encoder nor the data. It holds the scores of
+resampled units too, so that a choice can be made, with how sure it is, wherever the record is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from firstk._base.checks import bad_parameter
+from firstk._base.json_records import Count, Lengths, Name, check_fields, from_json, from_plain, to_plain
+from firstk.data.precision import PRECISIONS
+from firstk.exceptions import InvalidInputError
+from firstk.quality.choose import Choice, Limits, choose
+from firstk.quality.curve import PrefixCurve, slack
+from firstk.quality.packed import Packed
+from firstk.quality.paired import CONFIDENCE, interval
+from firstk.quality.point import EMBEDDED, RAW, Point
+
+FORMAT = "firstk.Evaluation/1"
+# Points of embedded bits in one line of text.
+_CELLS = 6
+
+
+@dataclass(frozen=True, repr=False)
+class Evaluation:
+    """Scores and costs of codes, each with its scores on the same resampled units.
+
+    Parameters
+    ----------
+    points : sequence of Point
+        At least one of the encoder's own; no k twice in one precision of one code.
+    metric : str
+        What the scores are.
+    input_score : float, optional
+        The same metric of the raw vectors.
+    input_bytes : int, optional
+        Bytes of a raw vector.
+    label : str
+        The name of the code.
+    n_evaluated : int, optional
+        How many rows, queries or pairs a score is a mean of.
+    n_searched : int, optional
+        How many stored rows an exact search goes through, where its time was measured.
+    unit : str
+        What is evaluated: rows, pairs or queries.
+    chance : float, optional
+        The score of guessing.
+    supported : sequence of int, optional
+        Prefix lengths at which the order of the code is fixed, as in `PrefixCurve`.
+    draws : Packed, optional
+        Scores of resampled units: one row for each point, in the order of `points`, one column for each draw.
+    n_known : int, optional
+        Of all queries at hand, how many ask for a document that the fit has learned from.
+    over_all : Evaluation, optional
+        The same points over all queries, where this evaluation is of searches for new documents.
+
+    Examples
+    --------
+    >>> rows = [(8, "float32", 32, 0.80), (8, "int8", 8, 0.79), (16, "int8", 16, 0.90)]
+    >>> found = Evaluation([Point(*row) for row in rows], "accuracy", input_score=0.91, input_bytes=256)
+    >>> chosen = found.choose(keep=0.95).point
+    >>> chosen.k, chosen.precision, chosen.bytes
+    (16, 'int8', 16)
+    >>> [(point.k, point.precision) for point in found.pareto_front]
+    [(8, 'int8'), (16, 'int8')]
+    >>> print(found)
+    accuracy (bytes per vector)
+       k      float32         int8
+       8  0.8000 (32)   0.7900 (8)*
+      16            -  0.9000 (16)*
+    * best score for its size
+    raw vectors: 0.9100 (256)
+    """
+
+    points: tuple[Point, ...]
+    metric: Name
+    input_score: float | None = None
+    input_bytes: Count | None = None
+    label: str = ""
+    n_evaluated: Count | None = None
+    n_searched: Count | None = None
+    unit: Name = "rows"
+    chance: float | None = None
+    supported: Lengths | None = None
+    draws: Packed | None = None
+    n_known: Count | None = None
+    over_all: Evaluation | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not self.own or len({point.key for point in self.points}) < len(self.points):
+            allowed = "a sequence of Point, at least one of the encoder's own, no k twice in one precision"
+            raise bad_parameter("points", "Evaluation", allowed, f"{len(self.points)} of them")
+        points = tuple(sorted(self.points, key=lambda point: point.key))
+        if self.draws is not None and (points != self.points or self.draws.shape[0] != len(points)):
+            raise InvalidInputError(
+                "Evaluation needs draws for each of its points, and the points in order: the encoder's own first, "
+                "finest precision first, then by k."
+            )
+        object.__setattr__(self, "points", points)
+
+    # -- parts -----------------------------------------------------------------------------------------------
+
+    @property
+    def own(self) -> tuple[Point, ...]:
+        """The points of the encoder's own codes, asked by float32 queries."""
+        return tuple(point for point in self.points if point.own)
+
+    @property
+    def prefixes(self) -> tuple[Point, ...]:
+        """The encoder's own points that have a k: all but embedded bits."""
+        return tuple(point for point in self.own if point.is_prefix)
+
+    @property
+    def embedded(self) -> tuple[Point, ...]:
+        """The points of the encoder's own embedded bits, by bytes."""
+        return tuple(point for point in self.own if point.precision == EMBEDDED)
+
+    @property
+    def precisions(self) -> tuple[str, ...]:
+        """The precisions of the encoder's own codes, finest first."""
+        return tuple(name for name in PRECISIONS if any(point.precision == name for point in self.own))
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Prefix lengths that are worth a row in a table of precisions: those of the second finest, or all."""
+        rounded = [name for name in self.precisions if name not in ("float32", EMBEDDED)]
+        name = rounded[0] if rounded else "float32"
+        return tuple(sorted({point.k for point in self.prefixes if point.precision == name}))
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """Whose codes are there, besides the encoder's own: baselines, faiss, the raw vectors."""
+        return tuple(dict.fromkeys(point.code for point in self.points if point.code))
+
+    @property
+    def pareto_front(self) -> tuple[Point, ...]:
+        """The encoder's own points that none of them beats: as few bytes and a better score, or as good in fewer."""
+        return self.front_of("")
+
+    def front_of(self, code: str) -> tuple[Point, ...]:
+        """Return the points of one code, asked by float32 queries, that none of them beats."""
+        return tuple(_front(point for point in self.points if point.code == code and point.queries == "float32"))
+
+    def interval_of(self, point: Point) -> tuple[float, float] | None:
+        """Return the ends of a point's interval, from the draws; None where nothing was resampled."""
+        if self._ends is None:
+            return None
+        low, high = self._ends[:, self.points.index(point)].tolist()
+        return min(low, point.score), max(high, point.score)
+
+    @cached_property
+    def _ends(self) -> np.ndarray | None:
+        """Ends of the interval of every point, shape (2, C)."""
+        return None if self.draws is None else np.stack(interval(self.draws.array().T))
+
+    def curve(self, code: str = "", precision: str = "float32") -> PrefixCurve:
+        """Return the scores of one code in one precision against k."""
+        points = [o for o in self.points if (o.code, o.stored_as) == (code, precision) and o.is_prefix]
+        if not points:
+            raise InvalidInputError(f"This evaluation has no {code or 'code of its own'} in {precision}.")
+        ends = [self.interval_of(point) for point in points]
+        low, high = (None, None) if None in ends else zip(*ends, strict=True)  # type: ignore[arg-type]
+        return PrefixCurve(
+            k=tuple(point.k for point in points),
+            score=tuple(point.score for point in points),
+            metric=self.metric,
+            input_score=self.input_score,
+            label=code or ", ".join(part for part in (self.label, precision) if part and part != "float32"),
+            n_evaluated=self.n_evaluated,
+            low=low,
+            high=high,
+            confidence=None if low is None else CONFIDENCE,
+            supported=None if code else self.supported,
+        )
+
+    @property
+    def baselines(self) -> tuple[PrefixCurve, ...]:
+        """The curves of the baselines, as float32."""
+        return tuple(
+            self.curve(code)
+            for code in self.codes
+            if code != RAW and any(o.code == code and o.stored_as == "float32" for o in self.points)
+        )
+
+    # -- the choice ------------------------------------------------------------------------------------------
+
+    def choose(
+        self,
+        *,
+        keep: float | None = None,
+        bytes_per_vector: int | None = None,
+        k: int | None = None,
+        precision: str | Collection[str] | None = None,
+        seconds: float | None = None,
+        relative_to: str = "auto",
+        binary_queries: bool = False,
+    ) -> Choice:
+        """Choose what to store: the cheapest that keeps a share, or the best within limits.
+
+        Parameters
+        ----------
+        keep : float in (0, 1], optional
+            The share of the score that must be kept; 0.99 where nothing is asked for.
+        bytes_per_vector : int, optional
+            The most that a stored vector may take.
+        k : int, optional
+            This prefix length; as float32, unless a precision or a share is asked for too.
+        precision : str or collection of str, optional
+            This precision, or these.
+        seconds : float, optional
+            The most that one exact search may take.
+        relative_to : {"auto", "input", "best", "full"}
+            What `keep` is a share of, as in `PrefixCurve.smallest`.
+        binary_queries : bool
+            Queries are rounded to bits as well.
+
+        Returns
+        -------
+        choice : Choice
+            Ranked points, each with its share, interval and reason; ``print(choice)`` says it in words.
+        """
+        names = (precision,) if isinstance(precision, str) else precision
+        if names is None:
+            alone = k is not None and keep is None and bytes_per_vector is None and seconds is None
+            names = ("float32",) if alone else PRECISIONS
+        return choose(self, Limits(keep, relative_to, bytes_per_vector, seconds, k, tuple(names), binary_queries))
+
+    # -- as a record -----------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Fields as plain Python objects, all of which JSON can hold."""
+        return to_plain(self)
+
+    def to_json(self) -> str:
+        """Write as JSON text, from which `from_json` makes an equal evaluation."""
+        return json.dumps({"format": FORMAT, **self.to_dict()}, allow_nan=False)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Evaluation:
+        """Make an evaluation from the fields that `to_dict` gives: all of them, and no others."""
+        return from_plain(cls, values)
+
+    @classmethod
+    def from_json(cls, text: str) -> Evaluation:
+        """Read what `to_json` wrote; anything else raises an error."""
+        return from_json(cls, text, FORMAT)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __iter__(self) -> Iterator[Point]:
+        return iter(self.points)
+
+    def __reduce__(self) -> tuple[Callable[[Mapping[str, Any]], Evaluation], tuple[dict[str, Any]]]:
+        return type(self).from_dict, (self.to_dict(),)
+
+    def __repr__(self) -> str:
+        return f"Evaluation({self.metric}, {len(self)} points in {', '.join(self.precisions)})"
+
+    def __str__(self) -> str:
+        title = ": ".join(part for part in (self.label, self.metric) if part)
+        title += "" if self.over_all is None else " on new documents"
+        return "\n".join(
+            [f"{title} (bytes per vector)", *self._grid(), *self._bits(), "* best score for its size", *self._others()]
+        )
+
+    def _grid(self) -> list[str]:
+        """Return a line for each prefix length, and a column for each precision."""
+        ours = [o for o in self.points if not o.code and o.is_prefix and o.k in self.lengths]
+        if not ours:
+            return []
+        names = list(dict.fromkeys(o.stored_as for o in ours))
+        cells = {(o.k, o.stored_as): f"{o.score:.4f} ({o.bytes})" for o in ours}
+        width = max(len(name) for name in (*cells.values(), *names))
+        stars = {(o.k, o.stored_as): "*" for o in self.pareto_front}
+        rows = [f"{'k':>4}" + "".join(f"  {name:>{width}}" for name in names)]
+        for k in sorted({o.k for o in ours}):
+            texts = (f" {cells.get((k, name), '-'):>{width}}{stars.get((k, name), ' ')}" for name in names)
+            rows.append(f"{k:>4} {''.join(texts)}".rstrip())
+        return rows
+
+    def _bits(self) -> Iterator[str]:
+        front = set(self.pareto_front)
+        cells = [f"{o.score:.4f} ({o.bytes}){'*' * (o in front)}" for o in self.embedded]
+        for start in range(0, len(cells), _CELLS):
+            lead = "embedded bits:" if not start else " " * 14
+            yield f"{lead} {', '.join(cells[start : start + _CELLS])}"
+
+    def _others(self) -> Iterator[str]:
+        """Describe the raw vectors and each baseline: what no other point of theirs beats."""
+        for code in self.codes:
+            points = [point for point in self.points if point.code == code]
+            shown = _front(points) if code != RAW else sorted(points, key=lambda o: -o.bytes)
+            yield f"{code}: " + ", ".join(
+                f"{o.stored_as} {'' if code == RAW or not o.is_prefix else f'k = {o.k} '}{o.score:.4f} ({o.bytes})"
+                for o in shown
+            )
+        if RAW not in self.codes and self.input_score is not None:
+            given = "" if self.input_bytes is None else f" ({self.input_bytes})"
+            yield f"{RAW}: {self.input_score:.4f}{given}"
+
+
+def _front(points: Iterable[Point]) -> list[Point]:
+    best: list[Point] = []
+    for point in sorted(points, key=lambda o: (o.bytes, -o.score, o.k)):
+        if not best or point.score > best[-1].score + slack(best[-1].score):
+            best.append(point)
+    return best

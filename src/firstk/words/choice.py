@@ -1,0 +1,223 @@
+"""What to store, in words: three lines that answer, and the rest for those who ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from firstk.words.text import at_least, bytes_text, number_of, percent, rounded_up, score_text
+
+if TYPE_CHECKING:
+    from firstk.quality.choose import Choice, Offer
+    from firstk.quality.point import Point
+
+RAW, EMBEDDED, PRODUCT_QUANTIZER = "raw vectors", "embedded", "product quantizer"
+# A share below this is a loss that few uses can bear.
+HEAVY = 0.8
+# Differences in share that are worth a sentence.
+NOTABLE = 0.005
+# Said once wherever embedded bits are recommended.
+ABOUT_BITS = (
+    "Embedded bits: each vector becomes a string of bytes, the most important bits first. It can be cut after any "
+    "byte, and queries stay float32."
+)
+# Said once wherever a share above 100 % is printed.
+ABOVE_RAW = "More than 100 % means better than the raw vectors: a fit can drop what misleads them."
+
+
+def answer(choice: Choice, rows: int | None = None) -> list[str]:
+    """Return what to store, what it keeps, and how sure that is; with `rows`, the bytes of so many vectors."""
+    if choice.chance is not None:
+        return [
+            f"Check the inputs: neither the raw vectors ({choice.metric} {choice.reference_score:.4f}) nor the codes do "
+            f"better than chance ({choice.chance:.4f}). Most often labels, ids or row numbers do not belong to these "
+            "vectors."
+        ]
+    advised = choice.advised
+    if advised is None:
+        return [out_of_reach(choice)]
+    return [_what(choice, advised, rows), *_kept(choice, advised), *_how_sure(choice, advised)]
+
+
+def headline(choice: Choice) -> str:
+    """Return the first two lines of the answer as one."""
+    return " ".join(answer(choice)[:2])
+
+
+def explanation(choice: Choice) -> list[str]:
+    """Return what else there is to say: other codes, other shares, new documents, what words mean."""
+    return [] if choice.chance is not None else list(_explained(choice))
+
+
+def _what(choice: Choice, advised: Offer, rows: int | None) -> str:
+    point, before = advised.point, choice.input_bytes
+    instead = f" instead of {before:,}" if before is not None and point.bytes < before else ""
+    told = f"{_lead(advised)} {point}: {number_of(point.bytes, 'byte')} per vector{instead}."
+    if rows is not None:
+        stored = "" if before is None else f" instead of {bytes_text(rows * before)}"
+        told += f" {rows:,} vectors take {bytes_text(rows * point.bytes)}{stored}."
+    return told
+
+
+def _lead(advised: Offer) -> str:
+    """Return how the advice to take a code begins."""
+    code = advised.point.code
+    if not code:
+        return "Store"
+    if advised.reason == "better":
+        return "Do not cut: store" if code == RAW else "Use"
+    if code == RAW:
+        return "No encoder is needed here: store"
+    name = code if code.startswith("plain") else f"plain {code}"
+    return f"{name[0].upper()}{name[1:]} is as good here: use"
+
+
+def _kept(choice: Choice, advised: Offer) -> Iterator[str]:
+    score = f"{choice.metric} {score_text(advised.point.score)}"
+    if advised.share is None:
+        yield f"{score}. A share of it means nothing, because the score to keep is not positive."
+        return
+    measured = f"{score_text(advised.point.score)} of {score_text(choice.reference_score)}"
+    count = "" if choice.n_evaluated is None else f", {_count(choice)}"
+    yield f"{_they(advised.point)} {share_text(advised)} of {whose(choice)}: {measured}{count}."
+
+
+def _count(choice: Choice) -> str:
+    unit = choice.unit if choice.n_evaluated != 1 else choice.unit.removesuffix("s")
+    return f"{choice.n_evaluated:,} {unit}{' for new documents' if choice.on_new else ''}"
+
+
+def whose(choice: Choice) -> str:
+    """Name the score that shares are of."""
+    return f"the {RAW}' {choice.metric}" if choice.reference == RAW else f"the {choice.metric} of {choice.reference}"
+
+
+def share_text(offer: Offer) -> str:
+    """Write a share with its interval, no finer than the noise."""
+    if offer.share is None:
+        return "–"
+    digits = 0 if offer.noise >= 0.004 else 1
+    if offer.low is None or offer.high is None or offer.noise < 5e-4:
+        return f"{percent(offer.share, digits)} %"
+    return f"{at_least(offer.low, digits)} to {percent(offer.high, digits)} %"
+
+
+def offer_text(offer: Offer) -> str:
+    """Write a point with its bytes and share."""
+    return f"{offer.point}: {number_of(offer.point.bytes, 'byte')}, {share_text(offer)}"
+
+
+def _how_sure(choice: Choice, advised: Offer) -> Iterator[str]:
+    """Say how sure the share is, or what a limit costs."""
+    own, keep, most = choice.own, choice.limits.keep, choice.limits.bytes_per_vector
+    if keep is not None:
+        if choice.unsure and own is not None and own.low is not None:
+            count = "The units at hand" if choice.n_evaluated is None else _count(choice)
+            told = f"{count} cannot tell {100 * keep:g} % from {at_least(own.low)} %"
+            told += "" if choice.needed is None else f"; about {rounded_up(choice.needed):,} would"
+            safe = choice.get("safe")
+            yield f"{told}." if safe is None else f"{told}. To be safe: {offer_text(safe)}."
+        elif own is not None and own.low is not None:
+            yield f"The whole interval keeps {100 * keep:g} %."
+        return
+    if most is None or choice.limits.k is not None or choice.limits.seconds is not None or advised.share is None:
+        return
+    if (advised.share if advised.high is None else advised.high) < HEAVY:
+        yield f"Less than {HEAVY:.0%} is a heavy loss. Allow more than {number_of(most, 'byte')}, or ask for a share."
+    elif advised.point.bytes < most and advised.reason != "simpler":
+        yield f"Nothing that was evaluated in at most {number_of(most, 'byte')} scored better."
+
+
+def out_of_reach(choice: Choice) -> str:
+    """Say that no code within the limits keeps the share, or that there is none, and the best that is reached."""
+    keep, most = choice.limits.keep, choice.get("most")
+    best = ""
+    if most is not None and most.share is not None:
+        estimate = f"{percent(most.share, 1)} %"
+        best = f"{estimate}" if share_text(most) == estimate else f"{estimate} ({share_text(most)})"
+        best = f" The best is {best}: {most.point}."
+        if keep is not None and most.share >= keep:
+            best += " Longer codes do not reach it, so this score may be noise."
+    if keep is None:
+        return f"No code of this model{_limits(choice)} was evaluated.{best}"
+    whole = f"{whose(choice)} ({choice.reference_score:.4f})"
+    return f"No code of this model{_limits(choice)} keeps {100 * keep:g} % of {whole}{where(choice)}.{best}"
+
+
+def where(choice: Choice) -> str:
+    """Say on which searches shares are, where these are not all."""
+    return " on new documents" if choice.on_new else ""
+
+
+def _limits(choice: Choice) -> str:
+    limits = choice.limits
+    return "".join(
+        (
+            "" if limits.k is None else f" with k = {limits.k}",
+            "" if limits.any_precision else f" as {' or '.join(limits.precisions)}",
+            "" if limits.bytes_per_vector is None else f" in {number_of(int(limits.bytes_per_vector), 'byte')}",
+            "" if limits.seconds is None else f" within {1e3 * limits.seconds:.4g} ms per search",
+        )
+    )
+
+
+def _explained(choice: Choice) -> Iterator[str]:
+    advised, own, rival = choice.advised, choice.own, choice.get("ahead")
+    yield from _about_new(choice, advised)
+    if advised is not None and advised is not own:
+        if own is None:
+            yield out_of_reach(choice)
+        else:
+            lead = (
+                "is not clearly better" if advised.reason == "simpler" else "needs more bytes, or keeps less in as many"
+            )
+            yield f"This model {lead}: {offer_text(own)}.{_over_all(own, advised, 'it')}"
+    elif advised is not None and rival is not None:
+        told = f"Better in {number_of(rival.point.bytes, 'byte')}, but not clearly: {rival.point}, "
+        told += f"{score_text(rival.point.score)} ({share_text(rival)})."
+        yield told + _over_all(advised, rival, "this model")
+    shares = [offer for offer in choice.offers if offer.reason == "share"]
+    if shares:
+        parts = (f"{100 * (o.asked or 0):g} %: {o.point} ({number_of(o.point.bytes, 'byte')})" for o in shares)
+        yield f"Cheapest codes of this model by the share of {whose(choice)} that they keep{where(choice)}: " + (
+            f"{'; '.join(parts)}."
+        )
+    named = [offer for offer in choice.offers if offer.reason not in ("behind", "most") or advised is None]
+    if any(offer.point.precision == EMBEDDED for offer in named):
+        yield ABOUT_BITS
+    ends = [offer.share if offer.high is None else offer.high for offer in named]
+    if choice.reference == RAW and any(end is not None and end > 1.005 for end in ends):
+        yield ABOVE_RAW
+
+
+def _about_new(choice: Choice, advised: Offer | None) -> Iterator[str]:
+    """Say what is kept beyond new documents; or that new ones may fare worse, where the choice is not by them."""
+    if choice.n_known is None or choice.n_new is None:
+        return
+    if not choice.on_new:
+        yield (
+            f"{choice.n_known:,} of the {choice.unit} ask for documents that the fit has learned from, and "
+            f"{choice.n_new or 'none':,} for new ones only, too few to choose by: new documents may fare worse."
+            if choice.n_new
+            else f"All {choice.n_known:,} {choice.unit} ask for documents that the fit has learned from: new documents "
+            "may fare worse."
+        )
+        return
+    told = "New documents: no judgement that the fit learned from names them, as with any that are added later."
+    if advised is not None and advised.over_all is not None:
+        total = choice.n_known + choice.n_new
+        told += f" Over all {total:,} {choice.unit} {_they(advised.point).lower()} {percent(advised.over_all)} %."
+    yield told
+
+
+def _over_all(one: Offer, other: Offer, name: str) -> str:
+    """Say what one code keeps over all queries, where that is notably more than another."""
+    if one.over_all is None or other.over_all is None or one.over_all - other.over_all <= NOTABLE:
+        return ""
+    return f" Over all queries {name} keeps {percent(one.over_all)} %, against {percent(other.over_all)} %."
+
+
+def _they(point: Point) -> str:
+    """Return the subject and verb of a sentence on what a point keeps."""
+    one = point.precision == PRODUCT_QUANTIZER or (point.is_prefix and point.k == 1)
+    return "It keeps" if one else "They keep"

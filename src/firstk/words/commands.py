@@ -1,0 +1,149 @@
+"""The next command: what to type to store vectors as a point says."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+
+from firstk._base.remote import is_remote, shown_place
+
+if TYPE_CHECKING:
+    from firstk.advice.inputs import VectorSource
+    from firstk.quality.choose import Choice
+    from firstk.quality.point import Point
+
+RAW, PRODUCT_QUANTIZER = "raw vectors", "product quantizer"
+# The argument that names the file of vectors; options that name queries and judgements; what of all this is files.
+VECTORS = "VECTORS"
+JUDGED_BY = ("--queries", "--pairs", "--relevance", "--id", "--filter")
+FILES = (VECTORS, "--queries", "--pairs", "--relevance")
+# Options that fit a baseline, and the folder that each is fitted into.
+FITTED_BASELINES = {
+    "PCA": ("--objective", "reconstruction"),
+    "uncentred SVD": ("--objective", "similarity", "--set", "objective.keep=dot_products"),
+}
+FITTED_AS = {"PCA": "pca", "uncentred SVD": "svd"}
+# Endings of formats that have no place for a scale; the last is the one to take instead.
+_WITHOUT_SCALE, _WITH_SCALE = (".npy", ".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".gz", ""), ".npz"
+
+
+def options_of(place: VectorSource) -> dict[str, str]:
+    """Return the options by which vectors, queries and judgements are found; the file of vectors is among them."""
+    queries = None if place.queries is None else str(place.queries)
+    if queries is not None and place.query_weight is not None:
+        queries = f"{queries}:{place.query_weight}"
+    given = {
+        VECTORS: str(place.source),
+        "--vectors": place.vectors,
+        "--nan": None if place.nan == "refuse" else place.nan,
+        "--queries": queries,
+        "--pairs": place.pairs,
+        "--relevance": place.relevance,
+        "--id": "#" if place.by_row else place.ids,
+        "--filter": place.filter,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def recorded_options(place: VectorSource, *, shared: bool) -> dict[str, str]:
+    """Return the options for a record, without credentials.
+
+    In a `shared` record, as that of a model is, paths are as they were given if they are relative: commands on a page
+    then work where the fit did. Absolute ones and addresses lose their folders, which are those of one machine.
+    """
+    found = {}
+    for name, value in options_of(place).items():
+        if name in FILES:
+            if not shared or not (is_remote(value) or PurePath(value).is_absolute()):
+                value = shown_place(value)
+            elif any(sign in value for sign in "*["):  # without its folder, a pattern would match other files
+                continue
+            else:
+                value = PurePath(value.partition("?")[0]).name
+        if value:
+            found[name] = value
+    return found
+
+
+def next_commands(choice: Choice | None, model: str | Path, options: Mapping[str, str]) -> list[str]:
+    """Return the commands that store what is advised and, where that is not sure, what is safe.
+
+    Parameters
+    ----------
+    choice : Choice or None
+    model : path
+        The model that was evaluated.
+    options : mapping
+        As `options_of` gives them; no command without a file of vectors.
+    """
+    if choice is None or choice.advised is None or VECTORS not in options:
+        return []
+    lines = list(commands_for(choice.advised.point, model, options, choice.limits.bytes_per_vector))
+    safe = choice.get("safe")
+    if choice.unsure and safe is not None:
+        lines += [f"{line}  # to be safe" for line in commands_for(safe.point, model, options)]
+    return lines
+
+
+def commands_for(
+    point: Point, model: str | Path, options: Mapping[str, str], most_bytes: float | None = None
+) -> Iterator[str]:
+    """Yield the commands that store vectors as a point says; `point.code` is "" for the model's own.
+
+    A baseline is fitted first, for as many bytes as were asked for (`most_bytes`). The queries come last: they are
+    encoded as they were when the point was evaluated.
+    """
+    if point.precision == PRODUCT_QUANTIZER:
+        # L2norm, because cosines are what was evaluated.
+        yield f'In Python: faiss.index_factory({point.k}, "L2norm,PQ{point.bytes}", faiss.METRIC_INNER_PRODUCT)'
+        return
+    store, judged = options[VECTORS], {name: options[name] for name in JUDGED_BY if name in options}
+    found_by = [word for name in ("--vectors", "--nan") if name in options for word in (name, options[name])]
+    by = str(model)
+    if point.code in (RAW, "plain truncation"):
+        by = "raw"
+    elif point.code in FITTED_BASELINES:
+        by = FITTED_AS[point.code]
+        # Baselines learn from no pairs; judgements evaluate them all the same.
+        evaluated = [word for pair in judged.items() for word in pair] if "--relevance" in judged else []
+        limit = [] if most_bytes is None else ["--bytes-per-vector", f"{most_bytes:g}"]
+        yield shlex.join(
+            ["firstk", "fit", store, *found_by, *FITTED_BASELINES[point.code], *evaluated, *limit, "-o", by]
+        )
+    elif point.code:
+        yield f"No command makes {point.code}: choose a code that is made for these vectors instead."
+        return
+    length = [] if point.code == RAW else ["-k", str(point.k)]
+    how = [*length, "--precision", point.precision] if point.is_prefix else ["--bytes-per-vector", str(point.bytes)]
+    out = f"short{_ending(store, point.precision)}"
+    yield shlex.join(["firstk", "transform", by, store, *found_by, *how, "-o", out])
+    queries, rounded = judged.get("--queries"), not point.is_prefix or point.queries == "binary"
+    if queries is None or (point.code == RAW and not rounded):  # raw queries stay as they are
+        return
+    queries = queries if Path(queries).exists() or ":" not in queries else queries.rpartition(":")[0]
+    alike = ["--like", out] if rounded else ["-k", str(point.k)]
+    target = "short_queries.npz" if not queries.endswith("short_queries.npz") else "shorter_queries.npz"
+    yield shlex.join(["firstk", "transform", by, queries, *found_by, "--side", "query", *alike, "-o", target])
+
+
+def curve_command(model: str | Path, place: VectorSource) -> str:
+    """Return the command that evaluates on data of one's own, with the options by which the fit found its columns."""
+    words = ["firstk", "curve", str(model), "TEST"]
+    words += ["--vectors", place.vectors] if place.vectors else []
+    # A file of labels goes with the rows of VECTORS, so TEST needs another one.
+    words += ["--label", place.label] if place.label else ["--label", "TEST_LABELS"] if place.labels else []
+    words += ["--pairs", "TEST_PAIRS"] if place.pairs else []
+    if place.relevance:  # other queries of the same store
+        words[3] = str(place.source)
+        words += ["--relevance", "TEST_RELEVANCE"]
+    words += ["--queries", "TEST_QUERIES"] if place.queries else []
+    words += ["--id", "#" if place.by_row else place.ids] if place.by_row or place.ids else []
+    return shlex.join(map(str, words))
+
+
+def _ending(store: str, precision: str) -> str:
+    """Return the ending of a file of codes: that of the vectors, where such a file can hold the precision."""
+    ending, plain = Path(store).suffix, precision in ("float32", "float16")
+    return ending if ending and (plain or ending not in _WITHOUT_SCALE) else _WITH_SCALE

@@ -1,0 +1,81 @@
+"""What a page refuses, and with which sentence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from evaluation.report.conftest import make_curve
+
+from firstk import PrefixCurve
+from firstk.advice.report import Page, Section
+from firstk.exceptions import InvalidInputError
+
+OURS = make_curve("ours", 4)
+SECTION = Section("Accuracy", curves=[OURS])
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"heading": " "}, "'heading' parameter of Section must be a str that is not empty. Got ' ' instead"),
+        ({"text": None}, "'text' parameter of Section must be a str"),
+        ({"curves": []}, "Section 's' needs at least one PrefixCurve in 'curves'. Got 0."),
+        ({"curves": OURS}, r"sequence of PrefixCurve. Got one; write \[curve\]"),
+        ({"curves": [np.ones(3)]}, "Got ndarray at position 0; make one with PrefixEncoder.curve"),
+        ({"curves": 3}, "must be a sequence of PrefixCurve. Got 3 instead"),
+        ({"baselines": [OURS]}, r"Got 2 curves called 'ours'; rename one with dataclasses.replace"),
+        (
+            {"baselines": [make_curve("b", 4, metric="recall")]},
+            "Got 2: accuracy .*, recall .* Put each metric on its own",
+        ),
+        ({"baselines": [make_curve("b", 4, higher_is_better=False)]}, "draws one metric on one axis"),
+        (
+            {"curves": [PrefixCurve(k=[1], score=[1e200], metric="m")]},
+            r"reaches 1e\+200, and only scores up to 1e\+100",
+        ),
+    ],
+)
+def test_sections_that_cannot_be_drawn_are_refused(fields: dict, sentence: str):
+    with pytest.raises(InvalidInputError, match=sentence):
+        Section(**{"heading": "s", "curves": [OURS], **fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"title": ""}, "'title' parameter of Page must be a str that is not empty"),
+        ({"summary": 1}, "'summary' parameter of Page must be a str"),
+        ({"sections": []}, "at least one of them a Section"),
+        ({"sections": [OURS]}, "at least one of them a Section"),
+        ({"sections": SECTION}, "a sequence of Section"),
+        ({"chosen_k": 80}, "prefix length of 'ours', the first curve: 1, 2, 3, .*, 64; or None. Got 80 instead"),
+        ({"chosen_k": True}, "Got True instead"),
+        ({"keep": 99}, r"'keep' parameter of Page must be a number in \(0, 1\] \(0.99 means 99 %\). Got 99 instead"),
+        ({"relative_to": "raw"}, "one of 'full', 'input'. Got 'raw' instead"),
+        ({"facts": {"rows": None}}, r"Got \('rows', None\) instead"),
+        ({"facts": ["rows"]}, "Got 'rows' instead"),
+        ({"facts": {1: "rows"}}, "names str"),
+        ({"notes": "one sentence"}, "'notes' parameter of Page must be a sequence of str"),
+        ({"notes": [1]}, "'notes' parameter of Page must be a str"),
+    ],
+)
+def test_pages_that_say_nothing_sensible_are_refused(fields: dict, sentence: str):
+    with pytest.raises(InvalidInputError, match=sentence):
+        Page(**{"title": "t", "summary": "", "sections": [SECTION], **fields})
+
+
+def test_pages_are_frozen_copies_with_numbers_of_python():
+    sections = [SECTION]
+    page = Page("t", "", sections, chosen_k=np.int64(8), keep=np.float32(0.5), facts={"rows": np.int64(7), "f": 0.5})
+    sections.clear()
+    assert page.sections == (SECTION,)
+    assert page.facts == (("rows", 7), ("f", 0.5))
+    assert [type(v) for v in (page.chosen_k, page.keep, page.facts[0][1])] == [int, float, int]
+    with pytest.raises(AttributeError):
+        page.title = "u"
+
+
+def test_the_slider_stands_wherever_some_curve_was_evaluated():
+    page = Page("t", "", [Section("a", curves=[OURS]), Section("b", curves=[make_curve("c", 3, ks=(5, 100))])])
+    assert page.stops == tuple(sorted({*OURS.k, 5, 100}))
+    assert page.start == 64

@@ -1,0 +1,156 @@
+"""Embedded bits in the table of bytes: scores against a search by hand, sizes, advice, and records."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from firstk.advice.operating_points import Limits, PrecisionTable
+from firstk.advice.precision_cost import default_bytes, precision_table
+from firstk.encoder.recommendation import ABOUT_BITS, OperatingPoint
+from scipy.stats import spearmanr
+
+from firstk import PrefixEncoder, Similarity
+from firstk.advice.baselines import baselines_of
+from firstk.data import load_digits
+from firstk.encoder.fitted import FittedEncoder
+from firstk.metrics.curve import EvaluationData
+
+SIZES = [2, 5, 12]
+
+
+def unit(Z):
+    return Z / np.linalg.norm(Z, axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_digits()
+
+
+def data_of(d):
+    return EvaluationData(X=d.X_test, y=d.y_test, X_ref=d.X_train, y_ref=d.y_train)
+
+
+def slow_accuracy(scores, digits):
+    return np.mean(digits.y_train[scores.argmax(axis=1)] == digits.y_test)
+
+
+@pytest.mark.parametrize("objective", ["fisher", Similarity(keep="dot_products"), "reconstruction"])
+def test_scores_are_those_of_a_search_in_the_bytes(digits, objective):
+    y = digits.y_train if objective == "fisher" else None
+    encoder = PrefixEncoder(8, objective=objective).fit(digits.X_train, y).encoder_
+    table = precision_table(
+        encoder, data_of(digits), "1nn_accuracy", ks=[8], sizes=[*SIZES, 500], precisions=["embedded"]
+    )
+    quantizer = encoder.quantizer(None)
+    # More than the code has are left out.
+    wanted = [size for size in SIZES if size <= quantizer.bytes]
+    assert [point.bytes for point in table.embedded] == wanted == [point.bytes for point in table.own]
+    asked, codes = quantizer.encode_query(digits.X_test), quantizer.encode(digits.X_train)
+    for point in table.embedded:
+        slow = slow_accuracy(quantizer.scores(asked, codes[:, : point.bytes]), digits)
+        assert point.score == pytest.approx(slow, abs=0.006)
+        assert point.k == np.count_nonzero(quantizer.at(point.bytes).bits)
+    ends = [table.interval_of(point) for point in table.embedded]
+    assert all(low < point.score < high for (low, high), point in zip(ends, table.embedded, strict=True))
+
+
+def test_variance_is_read_from_decoded_codes(digits):
+    enc = PrefixEncoder(8).fit(digits.X_train)
+    table = precision_table(enc.encoder_, EvaluationData(X=digits.X_test), ks=[8], sizes=[3], precisions=["embedded"])
+    quantizer = enc.encoder_.quantizer(3, "l2")
+    left = digits.X_test - enc.inverse_transform(quantizer.decode(quantizer.encode(digits.X_test)))
+    whole = digits.X_test - enc.mean_
+    assert table.embedded[0].score == pytest.approx(1 - np.sum(left**2) / np.sum(whole**2), abs=1e-4)
+
+
+def test_pairs_with_sides_of_their_own():
+    rng = np.random.default_rng(0)
+    left = rng.standard_normal((300, 6))
+    right = left + 0.5 * rng.standard_normal((300, 6)) + 1.0
+    scores = np.sum(left * right, axis=1)
+    encoder = PrefixEncoder(objective="similarity").fit_pairs(left, right, scores).encoder_
+    assert encoder.normalized
+    data = EvaluationData(left=left, right=right, scores=scores)
+    table = precision_table(encoder, data, "spearman", ks=[2], sizes=[2, 4], precisions=["embedded"])
+    for point in table.embedded:
+        quantizer = encoder.quantizer(point.bytes)
+        cosines = np.sum(unit(quantizer.encode_query(left)) * unit(quantizer.decode(quantizer.encode(right))), axis=1)
+        assert point.score == pytest.approx(spearmanr(cosines, scores)[0], abs=1e-3)
+
+
+def test_baselines_in_bytes(digits):
+    encoder = PrefixEncoder(8, objective="fisher").fit(digits.X_train, digits.y_train).encoder_
+    others = baselines_of(digits.X_train)
+    table = precision_table(
+        encoder, data_of(digits), ks=[8], sizes=[8], precisions=["float32", "embedded"],
+        others={name: others[name] for name in ("PCA", "plain truncation")},
+    )  # fmt: skip
+    bits = {point.code: point for point in table.points if point.precision == "embedded"}
+    assert set(bits) == {"", "PCA"}  # of columns as they are, bits keep less than those of PCA
+    quantizer = others["PCA"].quantizer(8, rows=digits.X_train)
+    found = quantizer.scores(quantizer.encode_query(digits.X_test), quantizer.encode(digits.X_train))
+    assert bits["PCA"].score == pytest.approx(slow_accuracy(found, digits), abs=0.006)
+
+
+def test_sizes_go_from_eight_to_all(digits):
+    steps = (8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64)
+    # Those of a short code, and those of the raw vectors, which are as long as the vectors.
+    assert default_bytes(PrefixEncoder(4).fit(digits.X_train).encoder_) == (1, 2, 3, 4, *steps)
+    found = default_bytes(PrefixEncoder().fit(np.random.default_rng(0).normal(size=(3000, 200))).encoder_)
+    assert found == (*steps, 96, 128, 192, 200)
+
+
+def test_a_model_without_cells_has_no_bits_in_its_table(digits, tmp_path):
+    from dataclasses import replace
+
+    encoder = PrefixEncoder(8).fit(digits.X_train).encoder_
+    encoder.save(tmp_path / "model")
+    older = replace(FittedEncoder.load(tmp_path / "model"), cells=None)
+    assert default_bytes(older) == ()
+    table = precision_table(older, EvaluationData(X=digits.X_test), "recall@10", ks=[8])
+    assert table.precisions == ("float32", "float16", "int8", "int4", "binary")
+
+
+# -- choosing, and records -----------------------------------------------------------------------------------------
+
+
+def table_of(*points):
+    return PrecisionTable(points, "accuracy", input_score=0.9, input_bytes=256)
+
+
+BITS = [OperatingPoint(20, "embedded", 8, 0.8), OperatingPoint(30, "embedded", 16, 0.89)]
+INTS = [OperatingPoint(8, "int8", 8, 0.7), OperatingPoint(16, "int8", 16, 0.85)]
+
+
+def test_bits_are_chosen_by_bytes_and_never_by_k():
+    table = table_of(*BITS, *INTS)
+    assert table.choose(bytes_per_vector=12) == BITS[0]
+    assert table.choose(keep=0.98) == BITS[1]
+    assert table.choose(k=16) == INTS[1]
+    with pytest.raises(ValueError, match=r"no k = 20 .* it has k = 8, 16"):
+        table.choose(k=20)
+    assert table.recommend(Limits(bytes_per_vector=16)).headline().startswith(
+        "Store embedded bits: 16 bytes a vector instead of 256. They keep"
+    )  # fmt: skip
+    assert ABOUT_BITS in table.recommend(Limits(bytes_per_vector=16)).lines()
+    assert ABOUT_BITS not in table.recommend(Limits(bytes_per_vector=16, precisions=("int8",))).lines()
+    assert (table.full, table.prefixes, table.embedded) == (INTS[1], tuple(INTS), tuple(BITS))
+    assert [curve.label for curve in table.curves()] == ["int8"]
+
+
+def test_a_list_of_lengths_does_not_bind_bits():
+    table = PrecisionTable((*BITS, *INTS), "accuracy", input_score=0.9, supported=(8,))
+    assert table.choose(keep=0.98) == BITS[1]
+
+
+def test_the_time_of_a_search_in_bits_is_not_known():
+    timed = [OperatingPoint(8, "int8", 8, 0.7, seconds=0.001)]
+    assert table_of(*BITS, *timed).choose(seconds=0.01) == timed[0]
+
+
+def test_a_table_reads_back_and_prints_its_bits():
+    table = table_of(*BITS, *INTS)
+    assert PrecisionTable.from_json(table.to_json()) == table
+    assert "embedded bits: 0.8000 (8)*, 0.8900 (16)*" in str(table)
+    assert str(table_of(*BITS)).splitlines()[1].startswith("embedded bits")

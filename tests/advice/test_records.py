@@ -1,0 +1,163 @@
+"""A study goes to JSON and back, and what is damaged is refused with a sentence."""
+
+import json
+
+import numpy as np
+import pytest
+from firstk.advice.operating_points import OperatingPoint, PrecisionTable
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from firstk import PrefixCurve
+from firstk.advice.records import AxisStatistics, Comparison, HeldOutReport, ImageSamples, Packed
+from firstk.exceptions import FirstkError, InvalidInputError
+
+RNG = np.random.default_rng(0)
+
+
+def images():
+    rng = np.random.default_rng(1)
+    return ImageSamples(
+        shape=(2, 3),
+        names=("a", "b"),
+        originals=Packed.of(rng.random((2, 6))),
+        codes=Packed.of(rng.normal(size=(2, 4))),
+        decoder=Packed.of(rng.normal(size=(4, 6))),
+        mean=Packed.of(rng.random((1, 6))),
+        low=0.0,
+        high=1.0,
+    )
+
+
+def study(**changes):
+    curve = PrefixCurve(k=(1, 2, 4), score=(0.1, 0.5, 0.9), metric="accuracy", label="ours", input_score=0.95)
+    fields = {
+        "facts": {"file": "a.npz", "rows": 7},
+        "rows": 9,
+        "columns": 6,
+        "itemsize": 4,
+        "held_out": "Evaluated on 2 rows.",
+        "comparisons": (Comparison(curve, (PrefixCurve((1, 2), (0.2, 0.3), "accuracy", label="PCA"),)),),
+        "axes": AxisStatistics((3.0, 2.0), (1.0, 0.5), (1.5, 0.4), (0.4, 0.2), "accuracy", 0.1, 1.0, 2),
+        "images": images(),
+        "precisions": PrecisionTable(
+            [OperatingPoint(1, "int8", 1, 0.2), OperatingPoint(2, "float32", 8, 0.5)], "accuracy"
+        ),
+        "notes": ("a note",),
+    }
+    return HeldOutReport(**fields | changes)
+
+
+def test_json_and_back():
+    for one in (study(), study(axes=None, images=None, precisions=None, comparisons=())):
+        assert HeldOutReport.from_json(one.to_json()) == one
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_packing_loses_less_than_a_grey_level_can_show(scale):
+    M = scale * RNG.normal(size=(5, 40))
+    error = np.abs(Packed.of(M).array() - M).max(axis=1)
+    assert (error <= np.abs(M).max(axis=1) / 65534 * (1 + 1e-9)).all()
+
+
+def test_packing_keeps_zero_rows():
+    np.testing.assert_array_equal(Packed.of(np.zeros((2, 3))).array(), np.zeros((2, 3)))
+
+
+def test_images_are_rebuilt_from_the_first_coordinates():
+    one = images()
+    by_hand = one.mean.array()[0].copy()
+    for j in range(3):
+        by_hand += one.codes.array()[1, j] * one.decoder.array()[j]
+    np.testing.assert_allclose(one.rebuilt(3)[1], by_hand)
+
+
+def test_a_study_without_curves_says_why():
+    with pytest.raises(InvalidInputError, match=r"no curve\. too few rows"):
+        _ = study(comparisons=(), notes=("too few rows",)).lead
+
+
+def damaged():
+    whole = json.loads(study().to_json())
+    yield "not json", "{"
+    yield "another format", json.dumps(whole | {"format": "firstk.Study/99"})
+    yield "a list", "[]"
+    yield "a field less", json.dumps({k: v for k, v in whole.items() if k != "rows"})
+    yield "a field more", json.dumps(whole | {"surprise": 1})
+    yield "no rows", json.dumps(whole | {"rows": 0})
+    yield "text for rows", json.dumps(whole | {"rows": "9"})
+    yield "axes of two lengths", json.dumps(whole | {"axes": whole["axes"] | {"variance": [1.0]}})
+    yield "nan", json.dumps(whole | {"axes": whole["axes"] | {"variance": [float("nan"), 1.0]}})
+    yield (
+        "no base64",
+        json.dumps(whole | {"images": whole["images"] | {"mean": whole["images"]["mean"] | {"data": "?"}}}),
+    )
+    yield "wrong size", json.dumps(whole | {"images": whole["images"] | {"shape": [2, 2]}})
+    yield "no range", json.dumps(whole | {"images": whole["images"] | {"high": 0.0}})
+    yield "no curve", json.dumps(whole | {"comparisons": [{"ours": 3, "baselines": []}]})
+    yield (
+        "two metrics",
+        json.dumps(
+            whole
+            | {
+                "comparisons": [
+                    {
+                        "ours": whole["comparisons"][0]["ours"],
+                        "baselines": [whole["comparisons"][0]["ours"] | {"metric": "x"}],
+                    }
+                ]
+            }
+        ),
+    )
+
+
+@pytest.mark.parametrize(("what", "text"), list(damaged()), ids=lambda value: value[:20])
+def test_damage_is_a_sentence(what, text):
+    with pytest.raises(InvalidInputError) as caught:
+        HeldOutReport.from_json(text)
+    assert len(str(caught.value)) > 30, what
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_any_change_of_the_text_is_read_or_refused(data):
+    text = study().to_json()
+    at = data.draw(st.integers(0, len(text) - 1))
+    changed = text[:at] + data.draw(st.text(max_size=3)) + text[at + data.draw(st.integers(0, 4)) :]
+    try:
+        HeldOutReport.from_json(changed)
+    except FirstkError:
+        return
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("axes", "variance", 1), -0.4),
+        (("axes", "magnitude", 0), -1.0),
+        (("axes", "pinned"), -1),
+        (("axes", "pinned"), 3),
+        (("axes", "pinned"), True),
+        (("axes", "chance"), 10**400),
+        (("rows",), True),
+        (("rows",), 10**30),
+        (("comparisons", 0, "ours", "k"), [1, 4, 2]),
+        (("comparisons", 0, "ours", "k"), [-1, 2, 4]),
+        (("comparisons", 0, "ours", "k"), [1, 2, 10**30]),
+        (("comparisons", 0, "ours", "score"), [0.1, 0.5]),
+        (("comparisons", 0, "ours", "n_evaluated"), 10**400),
+        (("images", "shape"), [3, 2, 2]),
+        (("images", "codes", "shape"), [2, 10**30]),
+        (("precisions", "offers", 0, "k"), -1),
+        (("precisions", "offers", 0, "bytes"), 10**400),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(path, value):
+    values = json.loads(study().to_json())
+    *inner, last = path
+    at = values
+    for key in inner:
+        at = at[key]
+    at[last] = value
+    with pytest.raises(InvalidInputError):
+        HeldOutReport.from_json(json.dumps(values))
