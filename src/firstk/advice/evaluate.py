@@ -542,7 +542,9 @@ class _Grid:
     def _bits(self, made: Callable[[], BitStrings | None], code: str, sizes: Sequence[int]) -> list[Measured]:
         """Score embedded bits at some sizes, those that the code has."""
         strings, found = made(), []
-        for size in [] if strings is None else strings.sizes(sizes):
+        if strings is None:
+            return []
+        for size in strings.sizes(sizes):
             point = Point(strings.coordinates(size), EMBEDDED, size, 0.0, code=code)
             found += self._whole(strings.asking, strings.storage(size), point)
         return found

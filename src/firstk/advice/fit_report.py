@@ -1,4 +1,4 @@
-"""The report of a fit or of a saved encoder: the evaluation, the choice, and what each coordinate is worth by itself."""
+"""The report of a fit or of a saved encoder: the evaluation, the choice, and what each coordinate is worth."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Asked:
         Also score further metrics and single coordinates.
     """
 
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     metric: str = "auto"
     settings: Mapping[str, Any] = field(default_factory=dict)
     image_shape: tuple[int, ...] | None = None
@@ -68,7 +68,7 @@ class Asked:
 
 
 def report_on(
-    encoder: Any, task: FileTask, asked: Asked = Asked(), progress: Progress = lambda what: None
+    encoder: Any, task: FileTask, asked: Asked | None = None, progress: Progress = lambda what: None
 ) -> tuple[Report, InvalidInputError | None]:
     """Evaluate an encoder on the held-out part of a task, and choose what to store.
 
@@ -77,7 +77,7 @@ def report_on(
     encoder : PrefixEncoder or FittedEncoder
     task : FileTask
         With a held-out part.
-    asked : Asked
+    asked : Asked, optional
     progress : callable (str) -> None
         Told what has been evaluated.
 
@@ -90,6 +90,7 @@ def report_on(
     """
     fitted, data = check_fitted(encoder, "report"), task.held_out
     assert data is not None
+    asked = asked or Asked()
     shape = _checked_shape(asked.image_shape, task, fitted)
     notes = list(task.notes)
     lead, choice, refusal = None, None, None
@@ -109,8 +110,8 @@ def report_on(
         notes += about_list(lead)
         if isinstance(data, Rows) and lead.n_evaluated is not None and lead.n_evaluated < data.n:
             notes.append(
-                f"{lead.metric} is of {lead.n_evaluated:,} of the {data.n:,} held-out rows, ten neighbors each; 'firstk "
-                "curve' takes all."
+                f"{lead.metric} is of {lead.n_evaluated:,} of the {data.n:,} held-out rows, ten neighbors each; "
+                "'firstk curve' takes all."
             )
         try:
             choice = choose(evaluations[0], limits)
@@ -171,9 +172,9 @@ def _about_new(choice: Choice | None) -> str:
     if choice is None or not choice.on_new:
         return ""
     return (
-        f"Scores are of the {choice.n_new:,} of these queries that ask for new documents: none that is relevant to them "
-        "was learned from. We choose by these; a baseline that is behind over all queries replaces the model only if it "
-        "is clearly better there."
+        f"Scores are of the {choice.n_new:,} of these queries that ask for new documents: none that is relevant to "
+        "them was learned from. We choose by these; a baseline that is behind over all queries replaces the model only "
+        "if it is clearly better there."
     )
 
 
@@ -220,7 +221,7 @@ def _checked_shape(shape: tuple[int, ...] | None, task: FileTask, encoder: Fitte
 
 def _axes(encoder: FittedEncoder, data: Data, notes: list[str]) -> AxisStatistics:
     """Statistics of each coordinate over the held-out rows."""
-    Z = encoder.coordinates(data.X if isinstance(data, Rows) else data.stored).astype(np.float64)  # type: ignore[arg-type]
+    Z = encoder.coordinates(data.X if isinstance(data, Rows) else data.stored).astype(np.float64)
     magnitude = np.abs(Z).mean(axis=0)
     useful, measure, chance = _usefulness(encoder, Z, data)
     if not len(useful) and isinstance(data, (Rows, Pairs)):
@@ -242,7 +243,7 @@ def _usefulness(encoder: FittedEncoder, Z: np.ndarray, data: Data) -> tuple[np.n
     if not isinstance(data, Rows) or data.y is None or data.reference is None or data.reference.y is None:
         return np.empty(0), "", None
     y, y_ref = np.asarray(data.y)[:PROBED_ROWS], np.asarray(data.reference.y)
-    Z_ref = encoder.coordinates(data.reference.X)  # type: ignore[arg-type]
+    Z_ref = encoder.coordinates(data.reference.X)
     if metric_of_target(y) == "r2":
         return metrics.axis_readout_r2(Z_ref, y_ref, Z[:PROBED_ROWS], y), "1‑D readout R²", 0.0
     labels, counts = np.unique(y_ref, return_counts=True)
@@ -255,7 +256,7 @@ def _images(encoder: FittedEncoder, data: Data, shape: tuple[int, ...], notes: l
     if not isinstance(data, Rows) or data.reference is None:
         notes.append("Images are shown for rows, and this fit is on pairs.")
         return None
-    X_ref = encoder.vectors(data.reference.X).astype(np.float64)  # type: ignore[arg-type]
+    X_ref = encoder.vectors(data.reference.X).astype(np.float64)
     d = max(1, min(encoder.d, MOST_ENTRIES // encoder.p))
     if d < encoder.d:
         notes.append(f"Images are rebuilt from at most {d} of {encoder.d} coordinates, to keep the page small.")

@@ -149,7 +149,7 @@ def open_stream(place: VectorSource) -> Stream:
     found = open_labeled(place.source, vectors=place.vectors, label=place.label, labels=place.labels, nan=place.nan)
     table, chunks = found.table, chunks_of(found.table, found.labels, found.names)
     chunks = replace(chunks, job=dict(chunks.job) | {"labels": place.labels})
-    return Stream(table.rows, table.width, table.dtype.itemsize, found.label, table.vectors, chunks)
+    return Stream(chunks, table.rows, table.width, table.dtype.itemsize, found.label, table.vectors)
 
 
 def read_held_out(place: VectorSource, file: str) -> Rows:

@@ -295,7 +295,8 @@ def _of_names(
     }
     if not graded and scores is not None and len(np.unique(scores)) > 1:
         return Judged(Pairs(queries.X[pairs[:, 0]], documents.X[pairs[:, 1]], scores, documents.X), **facts)  # type: ignore[arg-type]
-    relevance = np.column_stack([pairs, scores if graded else np.ones(len(pairs), dtype=np.int64)])
+    grades = scores if graded and scores is not None else np.ones(len(pairs), dtype=np.int64)
+    relevance = np.column_stack([pairs, grades])
     if not graded:  # a positive that is given twice is one
         relevance = np.unique(relevance, axis=0)
     if alone:  # a row is no answer to itself

@@ -87,7 +87,7 @@ class FileTask:
         if stream.reference is None and (self._held_out is not None or len(stream.parts.held)):
             stream.held, stream.reference = stream.take([stream.parts.held, stream.parts.reference])
         held = stream.held if self._held_out is None else self._held_out
-        return None if held is None or not held.n else replace(held, reference=stream.reference)  # type: ignore[arg-type]
+        return None if held is None or not held.n else replace(held, reference=stream.reference)
 
     @property
     def dropped(self) -> int:
@@ -102,9 +102,9 @@ class FileTask:
             return self._said
         what = data.unit.removesuffix("s") if data.n == 1 else data.unit
         text = f"Evaluated on {data.n:,} held-out {what} {self._said}."
-        if isinstance(self.train, Stream) and isinstance(data, Rows) and data.reference is not None:
-            if data.reference.n + data.n < self.train.seen:
-                text += f" Neighbors are looked for, and probes fitted, among {data.reference.n:,} training rows."
+        reference = data.reference if isinstance(data, Rows) else None
+        if isinstance(self.train, Stream) and reference is not None and reference.n + data.n < self.train.seen:
+            text += f" Neighbors are looked for, and probes fitted, among {reference.n:,} training rows."
         return text
 
 
@@ -237,8 +237,8 @@ def _of_pairs(
         known = {row.tobytes() for row in np.asarray(train.right)}
         seen = sum(row.tobytes() in known for row in np.asarray(held.right))
         note = (
-            f"{seen} of {held.n} held-out pairs have a right side that is in the training pairs as well: on those a fit "
-            "can score by remembering it."
+            f"{seen} of {held.n} held-out pairs have a right side that is in the training pairs as well: on those a "
+            "fit can score by remembering it."
         )
         return FileTask(place, train, held, said, rows=pairs.n, notes=(note,), **facts)
     return FileTask(place, train, held, said, rows=pairs.n, **facts)
@@ -358,11 +358,14 @@ def _rows_for(encoder: FittedEncoder, request: Request, metric: str) -> FileTask
     overlap = training_parts(encoder, stream, place.nan)
     useless = _useless_reference(request, metric)
     file, notes = _name(place.source), [] if useless is None else [useless]
-    seen = None if overlap is None else (
-        f"The model was fitted on {stream.rows - len(overlap.held):,} rows of {file}, so these scores are better than "
-        f"those of new rows. "
-        + (f"Without --reference the {len(overlap.held):,} others are used." if len(overlap.held) else "Evaluate on other rows.")
-    )  # fmt: skip
+    seen = None
+    if overlap is not None:
+        held = len(overlap.held)
+        way = f"Without --reference the {held:,} others are used." if held else "Evaluate on other rows."
+        seen = (
+            f"The model was fitted on {stream.rows - held:,} rows of {file}, so these scores are better than those of "
+            f"new rows. {way}"
+        )
     reference: Rows | None = None
     if request.reference is not None and useless is None:
         found, count = _sample(stream, request.most, place.source)
@@ -493,8 +496,8 @@ def _judged_for(encoder: FittedEncoder, request: Request) -> FileTask:
         said = judged.described(held) + left_out
         if encoder.learned is None and encoder.config.get("objective") == "pairs":
             notes.append(
-                "This model was saved without the hashes of the documents that it has learned from, so searches for new "
-                "documents cannot be told from others, and may fare worse than these. Fit it again to have them."
+                "This model was saved without the hashes of the documents that it has learned from, so searches for "
+                "new documents cannot be told from others, and may fare worse than these. Fit it again to have them."
             )
     else:
         drawn = f" of {len(new):,} pairs (drawn at random, seed {SEED})" if held.n < len(new) else " pairs"
@@ -521,7 +524,8 @@ def _check_metric_of_judged(data: Search | Pairs, place: VectorSource, metric: s
             "spearman, or give grades of relevance as --relevance FILE:QUERY,DOCUMENT,GRADE."
         )
     raise InvalidInputError(
-        f"The metric '{metric}' is not one of {'scored pairs: use spearman' if isinstance(data, Pairs) else 'searches'}."
+        f"The metric '{metric}' is not one of "
+        f"{'scored pairs: use spearman' if isinstance(data, Pairs) else 'searches'}."
     )
 
 

@@ -1,8 +1,8 @@
-"""What stores make of codes: rounded prefixes, embedded bits, product quantizers; each array is encoded once for all."""
+"""What stores make of codes: rounded prefixes, embedded bits, product quantizers; each array is encoded once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import pairwise
 from threading import Lock
@@ -133,7 +133,7 @@ def shared_roundings(precision: Precision, Z: np.ndarray, ks: Sequence[int]) -> 
 
 def is_cut(short: Precision, long: Precision) -> bool:
     """Tell whether a fitted precision is that of the first coordinates of another: all that was fitted is the same."""
-    longer = long.record()
+    longer: Mapping[str, Any] = long.record()
     return all(
         longer[name][: len(value)] == value if isinstance(value, list) else longer[name] == value
         for name, value in short.record().items()

@@ -64,8 +64,8 @@ IdOption = Annotated[
     str | None,
     typer.Option(
         "--id",
-        help="Column of the ids by which judgements or pairs name rows; detected if it is called id, doc_id, ...; # for "
-        "row numbers, from 0.",
+        help="Column of the ids by which judgements or pairs name rows; detected if it is called id, doc_id, ...; # "
+        "for row numbers, from 0.",
         metavar="COLUMN|QUERYCOLUMN,DOCUMENTCOLUMN|#",
     ),
 ]

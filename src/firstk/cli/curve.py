@@ -107,8 +107,8 @@ def curve(
     """Evaluate every prefix of a saved encoder on a file of vectors, and choose k.
 
     The first lines say what to store: the cheapest number of coordinates and precision that keep 99 % of the raw
-    vectors' score, how sure that is, and the command that does it. --keep asks for another share, --bytes-per-vector for
-    the best in so many bytes. Then the score at each k, next to four baselines; --explain adds intervals and every
+    vectors' score, how sure that is, and the command that does it. --keep asks for another share, --bytes-per-vector
+    for the best in so many bytes. Then the score at each k, next to four baselines; --explain adds intervals and every
     precision.
     """
     from firstk.advice.fit_report import Asked, report_on

@@ -170,7 +170,8 @@ def _learns_pairs(encoder: PrefixEncoder, place: Any, settings: Any, base: Model
     goal = objectives.resolve(encoder.objective)
     if place.label is None and place.labels is None and goal.supervision in ("labels", "targets", "labels or targets"):
         raise InvalidInputError(
-            f"The objective '{goal.name}' learns from {goal.supervision}: name their column with --label, or their file."
+            f"The objective '{goal.name}' learns from {goal.supervision}: name their column with --label, or "
+            "their file."
         )
     if place.pairs is not None:
         encoder._posed(pairs=True)  # an objective that does not take pairs raises before anything is read
@@ -195,7 +196,7 @@ def _learn(encoder: PrefixEncoder, task: FileTask, kept: Checkpoint, dask: str |
         with reading as progress, _telling_how_to_go_on(kept), _cluster(dask) as elsewhere:
             fit_stream(encoder, train, checkpoint=kept, progress=progress, elsewhere=elsewhere)
     elif not encoder._started():
-        encoder.fit(train)  # type: ignore[arg-type]
+        encoder.fit(train)
     elif isinstance(train, Pairs):
         encoder.partial_fit_pairs(train.left, train.right, train.scores)
     elif isinstance(train, Search):
@@ -203,7 +204,7 @@ def _learn(encoder: PrefixEncoder, task: FileTask, kept: Checkpoint, dask: str |
         if encoder._learns_pairs():
             encoder.partial_fit_pairs(pairs.left, pairs.right)
         else:
-            encoder.partial_fit(train.documents)  # type: ignore[operator]
+            encoder.partial_fit(train.documents)
     raise_if_interrupted(encoder)
     encoder.set_params(verbose=False)  # whether a bar was shown is no part of the model
 

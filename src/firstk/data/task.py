@@ -200,7 +200,7 @@ class Search:
         given = {name: getattr(self, name) for name in ("queries", "weight", "query_rows", "query_field", "seen")}
         parts = {name: np.asarray(part)[queries] for name, part in given.items() if part is not None}
         moved = np.column_stack([np.searchsorted(queries, kept[:, 0]), kept[:, 1:]])
-        return replace(self, relevance=moved, **parts)  # type: ignore[arg-type]
+        return replace(self, relevance=moved, **parts)
 
     @property
     def positives(self) -> Pairs:

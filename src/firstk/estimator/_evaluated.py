@@ -70,9 +70,8 @@ class Evaluated:
             raise bad_parameter("reference", "PrefixEncoder.curve", "X or (X, y)", f"a tuple of {len(reference)}")
         X_ref, y_ref = reference if isinstance(reference, tuple) else (reference, None)
         encoder = self.encoder_
-        rows, X_ref = (None if part is None else self._checked_input(part) for part in (X, X_ref))
-        among = None if X_ref is None else Rows(X_ref, one_column(y_ref))
-        data = Rows(rows, one_column(y), reference=among)
+        among = None if X_ref is None else Rows(self._checked_input(X_ref), one_column(y_ref))
+        data = Rows(self._checked_input(X), one_column(y), reference=among)
         return prefix_curve(encoder, data, metric, ks, confidence=confidence, verbose=self.verbose)
 
     def curve_pairs(

@@ -219,7 +219,7 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
             return self.fit(train.X, train.y, train.weight)
         if isinstance(train, Pairs):
             store = None if train.documents is None else sample_of_documents(np.asarray(train.documents))
-            return self._fit_pairs(train.left, train.right, train.scores, store)  # type: ignore[arg-type]
+            return self._fit_pairs(train.left, train.right, train.scores, store)
         if isinstance(train, Search):
             if self.takes_pairs:
                 return self.fit_search(train.queries, train.documents, train.relevance)

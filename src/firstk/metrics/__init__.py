@@ -2,8 +2,9 @@
 
 `subspace` compares bases without regard to the order of axes, `order` axis by axis; `task`, `neighbors`, `ranking` and
 `search` return one score for every prefix length from one encode, `bootstrap` the interval in which it lies; `task`
-also scores single coordinates; `late_interaction` compares documents of several vectors. `prefix_curve` takes an encoder and data to a curve by any metric in `METRICS`; `make_scorer`
-turns one into a scorer for scikit-learn's searches. Held-out splits, baselines and reports live in `evaluation`.
+also scores single coordinates; `late_interaction` compares documents of several vectors. `prefix_curve` takes an
+encoder and data to a curve by any metric in `METRICS`; `make_scorer` turns one into a scorer for scikit-learn's
+searches. Held-out splits, baselines and reports live in `advice`.
 """
 
 from firstk.metrics.bootstrap import ExplainedShare, MeanScore, RankAgreement, bootstrap_interval

@@ -288,7 +288,8 @@ def _targets(encoder: FittedEncoder, y: ArrayLike | None) -> np.ndarray:
     head = encoder.head
     assert head is not None
     if head.classes is None:
-        return np.asarray(y, dtype=float).reshape(n_rows(y), -1) - head.offset
+        Y = np.asarray(y, dtype=float)
+        return Y.reshape(len(Y), -1) - head.offset
     return (np.asarray(y)[:, None] == head.classes) - head.offset
 
 

@@ -1,4 +1,4 @@
-"""The record of an evaluation: scores and costs of every length in every precision, of a code, of baselines and of the raw vectors.
+"""The record of an evaluation: scores and costs of each length in each precision, of codes and of the raw vectors.
 
 An evaluation is a record: it goes to JSON and back, and needs neither the encoder nor the data. It holds the scores of
 resampled units too, so that a choice can be made, with how sure it is, wherever the record is read.
@@ -168,7 +168,7 @@ class Evaluation:
         if not points:
             raise InvalidInputError(f"This evaluation has no {code or 'code of its own'} in {precision}.")
         ends = [self.interval_of(point) for point in points]
-        low, high = (None, None) if None in ends else zip(*ends, strict=True)  # type: ignore[arg-type]
+        low, high = (None, None) if None in ends else zip(*ends, strict=True)
         return PrefixCurve(
             k=tuple(point.k for point in points),
             score=tuple(point.score for point in points),

@@ -1,4 +1,4 @@
-"""The one statistics: when is one score better than another?
+"""The one statistics: when one score is better than another.
 
 Everything that is compared is scored on the same units (rows, pairs, queries) and on the same resamples of them, so
 that every difference is paired. One confidence, one tolerance and one number of draws hold in the whole library.

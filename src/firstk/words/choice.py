@@ -29,8 +29,8 @@ def answer(choice: Choice, rows: int | None = None) -> list[str]:
     """Return what to store, what it keeps, and how sure that is; with `rows`, the bytes of so many vectors."""
     if choice.chance is not None:
         return [
-            f"Check the inputs: neither the raw vectors ({choice.metric} {choice.reference_score:.4f}) nor the codes do "
-            f"better than chance ({choice.chance:.4f}). Most often labels, ids or row numbers do not belong to these "
+            f"Check the inputs: neither the raw vectors ({choice.metric} {choice.reference_score:.4f}) nor the codes "
+            f"do better than chance ({choice.chance:.4f}). Most often labels, ids or row numbers do not belong to these "
             "vectors."
         ]
     advised = choice.advised

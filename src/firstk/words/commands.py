@@ -139,7 +139,7 @@ def curve_command(model: str | Path, place: VectorSource) -> str:
         words[3] = str(place.source)
         words += ["--relevance", "TEST_RELEVANCE"]
     words += ["--queries", "TEST_QUERIES"] if place.queries else []
-    words += ["--id", "#" if place.by_row else place.ids] if place.by_row or place.ids else []
+    words += ["--id", "#" if place.by_row else str(place.ids)] if place.by_row or place.ids else []
     return shlex.join(map(str, words))
 
 

@@ -119,7 +119,7 @@ def trials_of(
     if search is not None:
         check_metric("ndcg@10", search)
         sides_of_search = (search.documents, search.queries)
-        documents, queries = check_matrix_pair(*sides_of_search, OWNER, ("documents", "queries"))  # type: ignore[arg-type]
+        documents, queries = check_matrix_pair(*sides_of_search, OWNER, ("documents", "queries"))
         search = replace(search, documents=documents, queries=queries, relevance=np.asarray(search.relevance))
         return documents if rows is None else rows, judged_trials(search, sides)
     assert sides is not None

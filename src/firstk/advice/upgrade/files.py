@@ -203,7 +203,7 @@ def _queries(
     )
     new = read_side(files.queries_new, newer, ids)
     pairs = paired(old, new, ids, "queries")
-    if len(pairs.old) < len(old.X) and judged is not None:
+    if len(pairs.old) < len(old.X) and judged is not None and isinstance(judged.data, Search):
         missing = np.setdiff1d(np.asarray(judged.data.relevance)[:, 0], pairs.old)
         if len(missing):
             raise InvalidInputError(
