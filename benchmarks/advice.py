@@ -24,19 +24,18 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from firstk.advice.new_documents import population_of, with_seen
-from firstk.advice.operating_points import PrecisionTable
-from firstk.advice.precision_cost import default_lengths, scored_points, tabulated
-from firstk.advice.recommending import DEVIATIONS, Limits
-from firstk.encoder.recommendation import OperatingPoint
 
-from firstk import PrefixEncoder
+from firstk import Evaluation, PrefixEncoder, Rows, Search
 from firstk.advice.baselines import baselines_of
+from firstk.advice.evaluate import default_lengths, told_apart
 from firstk.data.folder import data_folder
 from firstk.data.precision import PRECISIONS
 from firstk.metrics.bootstrap import MeanScore
-from firstk.metrics.curve import METRICS, EvaluationData
+from firstk.metrics.curve import METRICS
 from firstk.objectives import Fisher, Similarity
+from firstk.quality.choose import Limits
+from firstk.quality.paired import DEVIATIONS
+from firstk.quality.point import Point
 
 ASKED = (Limits(keep=0.95), Limits(keep=0.99), Limits(bytes_per_vector=32), Limits(bytes_per_vector=64))
 # What is required: coverage, optimism, loss, and bytes over the least that would have done.
@@ -49,7 +48,7 @@ REQUIRED = ("scifact", "banking77")
 class Scores:
     """Scores of every point by row; the raw vectors' are those of `raw`."""
 
-    points: tuple[OperatingPoint, ...]
+    points: tuple[Point, ...]
     values: np.ndarray
     raw: int
     metric: str
@@ -72,7 +71,7 @@ def kept_scores(folder: Path | None, name: str, make: Callable[[], Scores]) -> S
     if path is not None and path.exists():
         with np.load(path) as held:
             facts = json.loads(str(held["facts"]))
-            points = tuple(OperatingPoint(**point) for point in facts["points"])
+            points = tuple(Point(**point) for point in facts["points"])
             return Scores(points, held["values"], facts["raw"], facts["metric"], facts["unit"])
     found = make()
     if path is not None:
@@ -113,7 +112,7 @@ def scifact(
     held = np.load(data_folder() / "retrieval-scifact" / "scifact_minilm.npz")
     documents, queries = held["D"].astype(np.float32), held["Q"].astype(np.float32)
     relevance = np.concatenate([held["qrels_train"], held["qrels_test"]])
-    data = EvaluationData(queries=queries, documents=documents, relevance=relevance)
+    data = Search(queries=queries, documents=documents, relevance=relevance)
 
     def scored() -> Scores:
         encoder = PrefixEncoder(objective=Similarity()).fit(documents)
@@ -135,11 +134,11 @@ def judgements(
         order = np.random.default_rng(1000 + draw).permutation(len(queries))
         learned = np.isin(relevance[:, 0], order[: len(order) // 3])
         pairs = relevance[learned & (relevance[:, 2] > 0)]
-        data = EvaluationData(queries=queries, documents=documents, relevance=relevance[~learned])
+        data = Search(queries=queries, documents=documents, relevance=relevance[~learned])
 
         def scored(pairs: np.ndarray = pairs, data: EvaluationData = data) -> Scores:
             encoder = PrefixEncoder(objective=Similarity()).fit_pairs(queries[pairs[:, 0]], documents[pairs[:, 1]])
-            people = population_of(with_seen(data, encoder.encoder_.learned))
+            people = population_of(told_apart(data, encoder.encoder_.learned))
             return scores_of(encoder, people.data, "ndcg@10", documents, "queries")
 
         scores = kept_scores(folder, f"judgements-{draw}", scored)
@@ -157,7 +156,7 @@ def banking77(
     for draw in range(draws):
         order = np.random.default_rng(1000 + draw).permutation(len(X))
         fit, new = order[:5000], order[5000:9000]
-        data = EvaluationData(X=X[new], y=y[new], X_ref=X[fit], y_ref=y[fit])
+        data = Rows(X[new], y[new], reference=Rows(X[fit], y[fit]))
 
         def scored(fit: np.ndarray = fit, data: EvaluationData = data) -> Scores:
             encoder = PrefixEncoder(objective=Fisher(shrinkage="auto")).fit(X[fit], y[fit])
@@ -178,11 +177,9 @@ class Outcome:
     bytes: float | None
 
 
-def outcome(
-    scores: Scores, seen: np.ndarray, unseen: np.ndarray, table: PrecisionTable, limits: Limits
-) -> Outcome | None:
+def outcome(scores: Scores, seen: np.ndarray, unseen: np.ndarray, table: Evaluation, limits: Limits) -> Outcome | None:
     """Choose on one part, and measure on the other; None where nothing was chosen."""
-    advised = table.recommend(limits).advised
+    advised = table.choose(limits).advised
     if advised is None or advised.low is None:
         return None
     names = [(p.code, p.stored_as, p.k, p.bytes) for p in scores.points]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 
+from firstk import Rows
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import sys
@@ -23,7 +25,7 @@ from firstk._base.concurrency import cores
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import MissingDataError
 from firstk.metrics import nearest_neighbors, neighbor_recall
-from firstk.metrics.curve import EvaluationData, prefix_curve
+from firstk.metrics.curve import prefix_curve
 
 CLAIM = Claim(
     "1-NN accuracy at all 384 prefixes, 10,003 x 3,080 rows, one thread, as `curve` takes it",
@@ -73,7 +75,7 @@ def curve(data: tuple[np.ndarray, ...], confidence: float | None = None) -> np.n
     from firstk.advice.baselines import plain_truncation
 
     encoder: FittedEncoder = plain_truncation(data[0])
-    evidence = EvaluationData(X=data[2], y=data[3], X_ref=data[0], y_ref=data[1])
+    evidence = Rows(data[2], data[3], reference=Rows(data[0], data[1]))
     return np.array(prefix_curve(encoder, evidence, "1nn_accuracy", confidence=confidence).score)
 
 
@@ -110,7 +112,7 @@ def contenders() -> dict[str, Callable[[], np.ndarray]]:
     bare = np.random.default_rng(2).standard_normal((100_000, COLUMNS), dtype=np.float32)
     fitted = PrefixEncoder(LENGTHS).fit(X[:ROWS])
     encoder = fitted.encoder_
-    evidence = EvaluationData(X=X[ROWS:], y=y[ROWS:], X_ref=X[:ROWS], y_ref=y[:ROWS])
+    evidence = Rows(X[ROWS:], y[ROWS:], reference=Rows(X[:ROWS], y[:ROWS]))
     Z_ref, Z = (np.ascontiguousarray(fitted.transform(part), np.float32) for part in (X[:ROWS], X[ROWS:]))
     truth = nearest_neighbors(X[:ROWS], X[ROWS:], 10)
 

@@ -8,14 +8,13 @@ same bytes depends on the vectors: score all of them, next to the raw vectors, b
 
 import matplotlib.pyplot as plt
 
-from firstk import PrefixEncoder, precision_table
+from firstk import PrefixEncoder, Rows, evaluate
 from firstk.data import load_banking
-from firstk.metrics import EvaluationData
 
 bank = load_banking()
 enc = PrefixEncoder(64, objective="error_bound").fit(bank.X_train, bank.y_train).encoder_
-data = EvaluationData(X=bank.X_test, y=bank.y_test, X_ref=bank.X_train, y_ref=bank.y_train)
-table = precision_table(enc, data, "1nn_accuracy", ks=[4, 8, 12, 16, 24, 32, 48, 64], sizes=())
+data = Rows(bank.X_test, bank.y_test, reference=Rows(bank.X_train, bank.y_train))
+table = evaluate(enc, data, "1nn_accuracy", ks=[4, 8, 12, 16, 24, 32, 48, 64], sizes=())
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for precision in ("float32", "int8", "int4", "binary"):

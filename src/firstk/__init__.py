@@ -33,7 +33,6 @@ _HOMES = {
         "Reconstruction",
         "Fisher",
         "ErrorBound",
-        "Evaluation",
         "Classification",
         "Regression",
         "Similarity",

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from firstk import FunnelIndex, PrefixEncoder, diagnose, prefix_curve
+from firstk import FunnelIndex, PrefixEncoder, Rows, diagnose, prefix_curve
 from firstk._base import progress
 from firstk._base.concurrency import ordered_map
 from firstk._base.progress import showing, tracked
-from firstk.metrics import EvaluationData
 from firstk.retrieval import CodeIndex
 
 
@@ -34,7 +33,7 @@ def curve():
 
 
 def prefix_curve_alone():
-    data = EvaluationData(X=rows(), y=np.arange(600) % 5, X_ref=rows(), y_ref=np.arange(600) % 5)
+    data = Rows(rows(), np.arange(600) % 5, reference=Rows(rows(), np.arange(600) % 5))
     prefix_curve(PrefixEncoder(8, verbose=False).fit(rows()).encoder_, data, "1nn_accuracy")
 
 

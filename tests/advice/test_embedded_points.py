@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from firstk.advice.operating_points import Limits, PrecisionTable
-from firstk.advice.precision_cost import default_bytes, precision_table
-from firstk.encoder.recommendation import ABOUT_BITS, OperatingPoint
 from scipy.stats import spearmanr
 
-from firstk import PrefixEncoder, Similarity
+from firstk import Evaluation, Pairs, PrefixEncoder, Rows, Similarity, evaluate
 from firstk.advice.baselines import baselines_of
+from firstk.advice.evaluate import default_bytes
 from firstk.data import load_digits
 from firstk.encoder.fitted import FittedEncoder
-from firstk.metrics.curve import EvaluationData
+from firstk.quality.choose import Limits
+from firstk.quality.point import Point
+from firstk.words.choice import ABOUT_BITS
 
 SIZES = [2, 5, 12]
 
@@ -28,7 +28,7 @@ def digits():
 
 
 def data_of(d):
-    return EvaluationData(X=d.X_test, y=d.y_test, X_ref=d.X_train, y_ref=d.y_train)
+    return Rows(d.X_test, d.y_test, reference=Rows(d.X_train, d.y_train))
 
 
 def slow_accuracy(scores, digits):
@@ -39,9 +39,7 @@ def slow_accuracy(scores, digits):
 def test_scores_are_those_of_a_search_in_the_bytes(digits, objective):
     y = digits.y_train if objective == "fisher" else None
     encoder = PrefixEncoder(8, objective=objective).fit(digits.X_train, y).encoder_
-    table = precision_table(
-        encoder, data_of(digits), "1nn_accuracy", ks=[8], sizes=[*SIZES, 500], precisions=["embedded"]
-    )
+    table = evaluate(encoder, data_of(digits), "1nn_accuracy", ks=[8], sizes=[*SIZES, 500], precisions=["embedded"])
     quantizer = encoder.quantizer(None)
     # More than the code has are left out.
     wanted = [size for size in SIZES if size <= quantizer.bytes]
@@ -57,7 +55,7 @@ def test_scores_are_those_of_a_search_in_the_bytes(digits, objective):
 
 def test_variance_is_read_from_decoded_codes(digits):
     enc = PrefixEncoder(8).fit(digits.X_train)
-    table = precision_table(enc.encoder_, EvaluationData(X=digits.X_test), ks=[8], sizes=[3], precisions=["embedded"])
+    table = evaluate(enc.encoder_, Rows(digits.X_test), ks=[8], sizes=[3], precisions=["embedded"])
     quantizer = enc.encoder_.quantizer(3, "l2")
     left = digits.X_test - enc.inverse_transform(quantizer.decode(quantizer.encode(digits.X_test)))
     whole = digits.X_test - enc.mean_
@@ -71,8 +69,8 @@ def test_pairs_with_sides_of_their_own():
     scores = np.sum(left * right, axis=1)
     encoder = PrefixEncoder(objective="similarity").fit_pairs(left, right, scores).encoder_
     assert encoder.normalized
-    data = EvaluationData(left=left, right=right, scores=scores)
-    table = precision_table(encoder, data, "spearman", ks=[2], sizes=[2, 4], precisions=["embedded"])
+    data = Pairs(left, right, scores=scores)
+    table = evaluate(encoder, data, "spearman", ks=[2], sizes=[2, 4], precisions=["embedded"])
     for point in table.embedded:
         quantizer = encoder.quantizer(point.bytes)
         cosines = np.sum(unit(quantizer.encode_query(left)) * unit(quantizer.decode(quantizer.encode(right))), axis=1)
@@ -82,7 +80,7 @@ def test_pairs_with_sides_of_their_own():
 def test_baselines_in_bytes(digits):
     encoder = PrefixEncoder(8, objective="fisher").fit(digits.X_train, digits.y_train).encoder_
     others = baselines_of(digits.X_train)
-    table = precision_table(
+    table = evaluate(
         encoder, data_of(digits), ks=[8], sizes=[8], precisions=["float32", "embedded"],
         others={name: others[name] for name in ("PCA", "plain truncation")},
     )  # fmt: skip
@@ -108,7 +106,7 @@ def test_a_model_without_cells_has_no_bits_in_its_table(digits, tmp_path):
     encoder.save(tmp_path / "model")
     older = replace(FittedEncoder.load(tmp_path / "model"), cells=None)
     assert default_bytes(older) == ()
-    table = precision_table(older, EvaluationData(X=digits.X_test), "recall@10", ks=[8])
+    table = evaluate(older, Rows(digits.X_test), "recall@10", ks=[8])
     assert table.precisions == ("float32", "float16", "int8", "int4", "binary")
 
 
@@ -116,11 +114,11 @@ def test_a_model_without_cells_has_no_bits_in_its_table(digits, tmp_path):
 
 
 def table_of(*points):
-    return PrecisionTable(points, "accuracy", input_score=0.9, input_bytes=256)
+    return Evaluation(points, "accuracy", input_score=0.9, input_bytes=256)
 
 
-BITS = [OperatingPoint(20, "embedded", 8, 0.8), OperatingPoint(30, "embedded", 16, 0.89)]
-INTS = [OperatingPoint(8, "int8", 8, 0.7), OperatingPoint(16, "int8", 16, 0.85)]
+BITS = [Point(20, "embedded", 8, 0.8), Point(30, "embedded", 16, 0.89)]
+INTS = [Point(8, "int8", 8, 0.7), Point(16, "int8", 16, 0.85)]
 
 
 def test_bits_are_chosen_by_bytes_and_never_by_k():
@@ -130,27 +128,27 @@ def test_bits_are_chosen_by_bytes_and_never_by_k():
     assert table.choose(k=16) == INTS[1]
     with pytest.raises(ValueError, match=r"no k = 20 .* it has k = 8, 16"):
         table.choose(k=20)
-    assert table.recommend(Limits(bytes_per_vector=16)).headline().startswith(
+    assert table.choose(Limits(bytes_per_vector=16)).headline().startswith(
         "Store embedded bits: 16 bytes a vector instead of 256. They keep"
     )  # fmt: skip
-    assert ABOUT_BITS in table.recommend(Limits(bytes_per_vector=16)).lines()
-    assert ABOUT_BITS not in table.recommend(Limits(bytes_per_vector=16, precisions=("int8",))).lines()
+    assert ABOUT_BITS in table.choose(Limits(bytes_per_vector=16)).lines()
+    assert ABOUT_BITS not in table.choose(Limits(bytes_per_vector=16, precisions=("int8",))).lines()
     assert (table.full, table.prefixes, table.embedded) == (INTS[1], tuple(INTS), tuple(BITS))
     assert [curve.label for curve in table.curves()] == ["int8"]
 
 
 def test_a_list_of_lengths_does_not_bind_bits():
-    table = PrecisionTable((*BITS, *INTS), "accuracy", input_score=0.9, supported=(8,))
+    table = Evaluation((*BITS, *INTS), "accuracy", input_score=0.9, supported=(8,))
     assert table.choose(keep=0.98) == BITS[1]
 
 
 def test_the_time_of_a_search_in_bits_is_not_known():
-    timed = [OperatingPoint(8, "int8", 8, 0.7, seconds=0.001)]
+    timed = [Point(8, "int8", 8, 0.7, seconds=0.001)]
     assert table_of(*BITS, *timed).choose(seconds=0.01) == timed[0]
 
 
 def test_a_table_reads_back_and_prints_its_bits():
     table = table_of(*BITS, *INTS)
-    assert PrecisionTable.from_json(table.to_json()) == table
+    assert Evaluation.from_json(table.to_json()) == table
     assert "embedded bits: 0.8000 (8)*, 0.8900 (16)*" in str(table)
     assert str(table_of(*BITS)).splitlines()[1].startswith("embedded bits")

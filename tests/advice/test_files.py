@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from firstk.advice.files import CurveRequest, evaluate_files, read_evaluation
-from firstk.advice.recommending import Limits
 
 from firstk import PrefixEncoder, SparsePrefix
 from firstk.advice.inputs import VectorSource
@@ -13,6 +11,7 @@ from firstk.data import load_digits
 from firstk.data.files import write_vectors
 from firstk.data.precision import PRECISIONS
 from firstk.exceptions import InvalidInputError
+from firstk.quality.choose import Limits
 
 
 @pytest.fixture(scope="module")

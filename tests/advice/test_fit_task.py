@@ -4,15 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from firstk.advice.files import CurveRequest, read_evaluation
-from firstk.advice.fit_task import open_fit
-from firstk.advice.held_out import evaluate_fit
-from firstk.advice.judged_pairs import JudgedPairs, read_judged_pairs
-from firstk.advice.query_split import QuerySplit, pairs_of_new_queries
-from firstk.advice.search_notes import curves_by_seen
 
 from firstk import PrefixEncoder
 from firstk.advice.inputs import VectorSource
+from firstk.advice.judgements import read_judged
 from firstk.data.files import write_vectors
 from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.fit_files import draw, draw_groups, fit_stream
@@ -181,7 +176,7 @@ def test_a_file_of_vector_pairs_can_be_held_out(folder):
 
 
 def test_a_part_of_many_queries_is_evaluated(folder):
-    judged = read_judged_pairs(search())
+    judged = read_judged(search())
     np.testing.assert_array_equal(judged.some_queries(M), np.arange(len(judged.pairs)))
     some = judged.some_queries(7)
     assert len(np.unique(judged.pairs[some, 0])) == 7
@@ -217,7 +212,7 @@ def test_a_model_knows_the_queries_that_it_was_not_fitted_on(folder, share):
     task, done = fitted(search(), share)
     done.encoder.save("model")
     saved = FittedEncoder.load("model")
-    judged = read_judged_pairs(search())
+    judged = read_judged(search())
     np.testing.assert_array_equal(pairs_of_new_queries(saved, judged), task.split.held)
     other = replace(judged, pairs=judged.pairs * [1, 0] + [0, 7])  # the same queries, judged otherwise
     np.testing.assert_array_equal(pairs_of_new_queries(saved, other), task.split.held)
@@ -231,7 +226,7 @@ def test_a_model_knows_the_scored_pairs_that_it_was_not_fitted_on(folder):
     place = VectorSource("s.npz", pairs="l,right,s")
     task, done = fitted(place)
     done.encoder.save("model")
-    judged = read_judged_pairs(place)
+    judged = read_judged(place)
     np.testing.assert_array_equal(pairs_of_new_queries(FittedEncoder.load("model"), judged), task.parts.held)
     again = read_evaluation(FittedEncoder.load("model"), CurveRequest(place))
     assert f"The {M - len(np.unique(judged.pairs[task.parts.held, 0]))} left sides that the model was" in again.said

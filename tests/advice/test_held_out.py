@@ -4,23 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from firstk.advice.held_out import (
-    SAMPLES,
-    Provenance,
-    affordable,
-    evaluate_fit,
-    metrics_for,
-    prefix_grid,
-    rivals,
-    steps_of,
-)
 from scipy.stats import spearmanr
 from sklearn.linear_model import LinearRegression
 
 from firstk import PrefixEncoder
 from firstk.advice import held_out
 from firstk.advice.baselines import BASELINES, baselines_of
-from firstk.advice.records import Comparison, HeldOutReport
+from firstk.advice.evaluate import affordable, prefix_grid, rivals
+from firstk.advice.records import Comparison, Report
 from firstk.data import load_digits
 from firstk.estimator.fit_files import draw, fit_stream
 from firstk.exceptions import InvalidInputError
@@ -166,7 +157,7 @@ def test_images_show_one_of_each_class(found):
 def test_a_report_is_small_and_reads_back(found):
     text = found.to_json()
     assert len(text) < 120_000  # resampled scores are most of it
-    assert HeldOutReport.from_json(text) == found
+    assert Report.from_json(text) == found
 
 
 def test_precisions_are_scored_by_the_same_metric(found):

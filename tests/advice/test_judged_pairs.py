@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from firstk.advice.judged_pairs import read_judged_pairs
 
 from firstk.advice.inputs import VectorSource
+from firstk.advice.judgements import read_judged
 from firstk.data.files import write_vectors
 from firstk.exceptions import InvalidInputError
 
@@ -34,7 +34,7 @@ def place(tmp_path, monkeypatch):
 
 
 def read(source, **options):
-    return read_judged_pairs(VectorSource(source, **options))
+    return read_judged(VectorSource(source, **options))
 
 
 # -- row numbers and vectors -------------------------------------------------------------------------------------

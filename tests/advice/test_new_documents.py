@@ -6,22 +6,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from firstk.advice.new_documents import parts_by_seen, population_of, with_seen
-from firstk.advice.operating_points import PrecisionTable
-from firstk.advice.recommending import Limits
-from firstk.encoder.recommendation import ABOVE_RAW, FEWEST_NEW, Recommendation
 
-from firstk import PrefixEncoder, precision_table
+from firstk import Choice, Evaluation, PrefixEncoder, Search, evaluate
+from firstk.advice.evaluate import told_apart
+from firstk.data.task import FEWEST_NEW
 from firstk.exceptions import InvalidInputError
-from firstk.metrics import EvaluationData
 from firstk.moments.fingerprint import document_hashes, pair_hashes
+from firstk.quality.choose import Limits
+from firstk.words.choice import ABOVE_RAW
 
 RNG = np.random.default_rng(5)
 DOCUMENTS = RNG.standard_normal((120, 12)) * np.arange(12, 0, -1)
 OF = RNG.integers(0, 120, 80)
 QUERIES = DOCUMENTS[OF] + 2 * RNG.standard_normal((80, 12))
 SEEN = np.arange(80) < 45
-DATA = EvaluationData(
+DATA = Search(
     queries=QUERIES,
     documents=DOCUMENTS,
     relevance=np.column_stack([np.arange(80), OF, np.ones(80, int)]),
@@ -36,14 +35,14 @@ def encoder():
 
 @pytest.fixture(scope="module")
 def table(encoder):
-    return precision_table(encoder, DATA, "ndcg@10")
+    return evaluate(encoder, DATA, "ndcg@10")
 
 
 def alone(chosen):
     """Return the searches of some queries, with no other query in them."""
     n = int(chosen.sum())
     relevance = np.column_stack([np.arange(n), OF[chosen], np.ones(n, int)])
-    return EvaluationData(queries=QUERIES[chosen], documents=DOCUMENTS, relevance=relevance)
+    return Search(queries=QUERIES[chosen], documents=DOCUMENTS, relevance=relevance)
 
 
 @pytest.mark.parametrize(
@@ -51,19 +50,17 @@ def alone(chosen):
 )
 def test_each_table_is_that_of_its_queries_alone(encoder, table, name, chosen):
     found = table if name is None else getattr(table, name)
-    expected = precision_table(encoder, alone(chosen), "ndcg@10")
+    expected = evaluate(encoder, alone(chosen), "ndcg@10")
     assert found.n_evaluated == expected.n_evaluated == chosen.sum()
     assert found.input_score == pytest.approx(expected.input_score)
     assert [point.score for point in found.points] == pytest.approx([point.score for point in expected.points])
     if name is None:
-        assert (
-            found.recommend(Limits(bytes_per_vector=8)).chosen == expected.recommend(Limits(bytes_per_vector=8)).chosen
-        )
-    assert PrecisionTable.from_json(found.to_json()) == found
+        assert found.choose(Limits(bytes_per_vector=8)).chosen == expected.choose(Limits(bytes_per_vector=8)).chosen
+    assert Evaluation.from_json(found.to_json()) == found
 
 
 def test_what_is_kept_on_all_queries_follows_the_advice(table):
-    advice = table.recommend(Limits(bytes_per_vector=8))
+    advice = table.choose(Limits(bytes_per_vector=8))
     point = advice.advised.point
     for found, other in ((advice.everything, table.everything), (advice.known, table.known)):
         same = next(
@@ -80,11 +77,11 @@ def test_what_is_kept_on_all_queries_follows_the_advice(table):
     assert measured == f"Measured: ndcg@10 {point.score:.3f}, where the raw vectors have {raw:.3f}."
     assert f"they keep {100 * advice.known.kept:.0f} % (45 queries)" in after
     assert after.endswith(f"over all 80 queries it is {100 * advice.everything.kept:.0f} %.")
-    assert Recommendation.from_json(advice.to_json()) == advice
+    assert Choice.from_json(advice.to_json()) == advice
 
 
 def test_where_nothing_keeps_the_share_on_new_documents_that_is_said_first(table):
-    advice = table.recommend(Limits(keep=1.0, precisions=("binary",), k=8))
+    advice = table.choose(Limits(keep=1.0, precisions=("binary",), k=8))
     assert advice.chosen is None
     assert advice.lines()[0].startswith("No code of this model with k = 8 as binary keeps 100 % of")
     assert "on new documents. The best is" in advice.lines()[0]
@@ -92,12 +89,12 @@ def test_where_nothing_keeps_the_share_on_new_documents_that_is_said_first(table
 
 @pytest.mark.parametrize("new", [0, 1, FEWEST_NEW - 1])
 def test_too_few_new_documents_to_choose_by_are_told(encoder, new):
-    found = precision_table(encoder, replace(DATA, query_seen=np.arange(80) >= new), "ndcg@10")
-    expected = precision_table(encoder, replace(DATA, query_seen=None), "ndcg@10")
+    found = evaluate(encoder, replace(DATA, query_seen=np.arange(80) >= new), "ndcg@10")
+    expected = evaluate(encoder, replace(DATA, query_seen=None), "ndcg@10")
     assert found.points == expected.points
-    advice = found.recommend()
+    advice = found.choose()
     assert not advice.on_new
-    assert advice.chosen == expected.recommend().chosen
+    assert advice.chosen == expected.choose().chosen
     said = (
         f"{80 - new} of the queries ask for documents that the fit has learned from, and {new or 'none'} for new ones"
     )
@@ -108,9 +105,9 @@ def test_too_few_new_documents_to_choose_by_are_told(encoder, new):
 
 @pytest.mark.parametrize("seen", [np.zeros(80, bool), None])
 def test_nothing_is_said_where_there_is_nothing_to_tell_apart(encoder, seen):
-    found = precision_table(encoder, replace(DATA, query_seen=seen), "ndcg@10")
+    found = evaluate(encoder, replace(DATA, query_seen=seen), "ndcg@10")
     assert (found.everything, found.known, found.n_known) == (None, None, None)
-    assert "new" not in " ".join(found.recommend().lines())
+    assert "new" not in " ".join(found.choose().lines())
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -118,12 +115,12 @@ def test_an_encoder_knows_the_documents_of_its_pairs(tmp_path, dtype):
     documents, queries = DOCUMENTS.astype(dtype), QUERIES.astype(dtype)
     fitted = PrefixEncoder(8, objective="similarity").fit_pairs(queries[SEEN], documents[OF[SEEN]])
     fitted.save(tmp_path / "model")
-    data = EvaluationData(queries=queries, documents=documents, relevance=DATA.relevance)
+    data = Search(queries=queries, documents=documents, relevance=DATA.relevance)
     wanted = np.isin(OF, OF[SEEN])
     for encoder in (fitted.encoder_, PrefixEncoder.load(tmp_path / "model").encoder_, fitted.encoder_[:4]):
-        np.testing.assert_array_equal(with_seen(data, encoder.learned).query_seen, wanted)
+        np.testing.assert_array_equal(told_apart(data, encoder.learned).query_seen, wanted)
     # In a file of float32 and another of float64 a document is the same one.
-    np.testing.assert_array_equal(with_seen(data, document_hashes(DOCUMENTS[OF[SEEN]])).query_seen, wanted)
+    np.testing.assert_array_equal(told_apart(data, document_hashes(DOCUMENTS[OF[SEEN]])).query_seen, wanted)
     assert PrefixEncoder(8).fit(documents).encoder_.learned is None
 
 
@@ -142,12 +139,12 @@ def test_batches_and_merged_encoders_know_the_documents_of_all_pairs():
 
 def test_python_is_advised_by_the_same_queries_as_the_commands():
     encoder = PrefixEncoder(8, objective="similarity").fit_pairs(QUERIES[:30], DOCUMENTS[OF[:30]]).encoder_
-    data = EvaluationData(queries=QUERIES[30:], documents=DOCUMENTS, relevance=DATA.relevance[30:] - [30, 0, 0])
+    data = Search(queries=QUERIES[30:], documents=DOCUMENTS, relevance=DATA.relevance[30:] - [30, 0, 0])
     new = ~np.isin(OF[30:], OF[:30])
     assert FEWEST_NEW <= new.sum() < 50
-    table = precision_table(encoder, data, "ndcg@10")
-    assert table.n_evaluated == new.sum() == table.recommend().n_new
-    assert population_of(with_seen(data, encoder.learned)).on_new
+    table = evaluate(encoder, data, "ndcg@10")
+    assert table.n_evaluated == new.sum() == table.choose().n_new
+    assert population_of(told_apart(data, encoder.learned)).on_new
 
 
 def test_queries_without_weight_are_in_neither_part():
@@ -157,7 +154,7 @@ def test_queries_without_weight_are_in_neither_part():
 
 def test_a_share_above_one_hundred_percent_is_explained(table):
     advice = replace(
-        table.recommend(Limits(bytes_per_vector=8)), better=None, safe=None, as_good=None, everything=None, known=None
+        table.choose(Limits(bytes_per_vector=8)), better=None, safe=None, as_good=None, everything=None, known=None
     )
     above = replace(advice, chosen=replace(advice.chosen, kept=1.1, low=1.05, high=1.2))
     below = replace(advice, chosen=replace(advice.chosen, kept=0.9, low=0.85, high=0.95))
@@ -172,7 +169,7 @@ def test_queries_without_relevant_documents_ask_for_none_that_is_new(encoder):
     found = population_of(replace(DATA, relevance=relevance))
     assert (found.n_known, found.n_new, found.on_new) == (45, 5, False)
     relevance[:, 2] = 0
-    nothing = precision_table(encoder, replace(DATA, relevance=relevance), "ndcg@10", ks=[8], precisions=["float32"])
+    nothing = evaluate(encoder, replace(DATA, relevance=relevance), "ndcg@10", ks=[8], precisions=["float32"])
     assert nothing.chance is None
     assert {point.score for point in nothing.points} == {0.0}
 
@@ -180,4 +177,4 @@ def test_queries_without_relevant_documents_ask_for_none_that_is_new(encoder):
 @pytest.mark.parametrize("wrong", [SEEN[:10], SEEN.astype(int), np.where(SEEN, 1.0, np.nan)], ids=["few", "int", "nan"])
 def test_queries_are_told_apart_by_booleans_alone(encoder, wrong):
     with pytest.raises(InvalidInputError, match="'query_seen' parameter of EvaluationData must be 80 booleans"):
-        precision_table(encoder, replace(DATA, query_seen=wrong), "ndcg@10")
+        evaluate(encoder, replace(DATA, query_seen=wrong), "ndcg@10")

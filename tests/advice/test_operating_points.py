@@ -7,28 +7,29 @@ import json
 import pickle
 
 import pytest
-from firstk.advice.operating_points import OperatingPoint, PrecisionTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from firstk import Evaluation
 from firstk.data.precision import PRECISIONS
 from firstk.exceptions import InvalidInputError
 from firstk.quality.curve import PrefixCurve
+from firstk.quality.point import Point
 
 
 def table(**changes):
     points = [
-        OperatingPoint(k, name, PRECISIONS[name].bytes_per_vector(k), score, 0.001 * k)
+        Point(k, name, PRECISIONS[name].bytes_per_vector(k), score, 0.001 * k)
         for name, scores in {"float32": (0.5, 0.8, 0.9), "int8": (0.49, 0.79, 0.9), "binary": (0.2, 0.6, 0.85)}.items()
         for k, score in zip((8, 16, 32), scores, strict=True)
     ]
     values = {"points": points, "metric": "accuracy", "input_score": 0.95, "input_bytes": 256, "n_searched": 1000}
-    return PrecisionTable(**values | changes)
+    return Evaluation(**values | changes)
 
 
 points = st.lists(
     st.builds(
-        lambda k, name, score: OperatingPoint(k, name, PRECISIONS[name].bytes_per_vector(k), score, 1e-6 * k),
+        lambda k, name, score: Point(k, name, PRECISIONS[name].bytes_per_vector(k), score, 1e-6 * k),
         st.integers(1, 64),
         st.sampled_from(sorted(PRECISIONS)),
         st.integers(1, 20).map(lambda i: i / 20),
@@ -42,7 +43,7 @@ points = st.lists(
 @given(points, st.booleans())
 @settings(max_examples=100, deadline=None)
 def test_front_is_what_no_other_beats(given_points, higher):
-    made = PrecisionTable(given_points, "accuracy", higher_is_better=higher)
+    made = Evaluation(given_points, "accuracy", higher_is_better=higher)
 
     def beats(a, b):
         at_least = a.score >= b.score if higher else a.score <= b.score
@@ -56,7 +57,7 @@ def test_front_is_what_no_other_beats(given_points, higher):
 @given(points, st.floats(0.05, 1), st.integers(1, 300) | st.none())
 @settings(max_examples=100, deadline=None)
 def test_choose_is_the_cheapest_that_keeps_enough(given_points, keep, limit):
-    made = PrecisionTable(given_points, "accuracy", input_score=0.9)
+    made = Evaluation(given_points, "accuracy", input_score=0.9)
 
     def keeps(point):
         """Say whether this prefix and each longer one up to the best of its precision keep the share."""
@@ -79,7 +80,7 @@ def test_choose_is_the_cheapest_that_keeps_enough(given_points, keep, limit):
 @given(points, st.integers(1, 300), st.integers(1, 64))
 @settings(max_examples=100, deadline=None)
 def test_choose_without_a_share_is_the_best_within_the_limits(given_points, limit, k):
-    made = PrecisionTable(given_points, "accuracy")
+    made = Evaluation(given_points, "accuracy")
     good = [o for o in made if o.bytes <= limit and o.seconds <= 1e-6 * k]
     if good:
         assert made.choose(bytes_per_vector=limit, seconds=1e-6 * k).score == max(o.score for o in good)
@@ -91,7 +92,7 @@ def test_choose_without_a_share_is_the_best_within_the_limits(given_points, limi
 def test_choose_by_name():
     made = table()
     assert made.choose(keep=0.85).precision == "binary"
-    assert made.choose(keep=0.95, relative_to="full") == OperatingPoint(32, "int8", 32, 0.9, 0.032)
+    assert made.choose(keep=0.95, relative_to="full") == Point(32, "int8", 32, 0.9, 0.032)
     assert made.choose(keep=0.9).k == 32
     assert made.choose(bytes_per_vector=16).score == 0.85  # 32 bits are four bytes
     assert made.choose(seconds=0.016).score == 0.8
@@ -101,11 +102,11 @@ def test_choose_by_name():
 
 def test_choose_of_a_loss():
     losses = [
-        OperatingPoint(1, "float32", 4, 4.0),
-        OperatingPoint(2, "float32", 8, 2.0),
-        OperatingPoint(4, "float32", 16, 1.9),
+        Point(1, "float32", 4, 4.0),
+        Point(2, "float32", 8, 2.0),
+        Point(4, "float32", 16, 1.9),
     ]
-    made = PrecisionTable(losses, "loss", higher_is_better=False)
+    made = Evaluation(losses, "loss", higher_is_better=False)
     assert made.choose(keep=0.9).k == 2
     assert made.choose().k == 4
 
@@ -137,14 +138,14 @@ def test_a_share_of_nothing_is_a_sentence():
     with pytest.raises(InvalidInputError, match="no score of the raw vectors to take a share of"):
         table(input_score=None).choose(keep=0.9, relative_to="input")
     with pytest.raises(InvalidInputError, match="were not measured"):
-        PrecisionTable([OperatingPoint(1, "int8", 1, 0.5)], "accuracy").choose(seconds=1)
+        Evaluation([Point(1, "int8", 1, 0.5)], "accuracy").choose(seconds=1)
 
 
 def test_json_round_trip():
     made = table(details={"seeds": [1, 2]}, n_evaluated=10, label="fisher")
-    for again in (PrecisionTable.from_json(made.to_json()), pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
+    for again in (Evaluation.from_json(made.to_json()), pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
         assert again == made
-    assert json.loads(made.to_json())["format"] == "firstk.PrecisionTable/1"
+    assert json.loads(made.to_json())["format"] == "firstk.Evaluation/1"
 
 
 @pytest.mark.parametrize(
@@ -167,7 +168,7 @@ def test_json_round_trip():
 )
 def test_json_that_is_no_table_is_refused(edit):
     with pytest.raises(InvalidInputError):
-        PrecisionTable.from_json(json.dumps(edit(json.loads(table().to_json()))))
+        Evaluation.from_json(json.dumps(edit(json.loads(table().to_json()))))
 
 
 def test_table_as_curves():
@@ -185,10 +186,10 @@ def test_printed_table_marks_the_front():
 
 def test_scores_that_differ_by_rounding_tie():
     points = [
-        OperatingPoint(8, "float32", 32, 0.9),
-        OperatingPoint(16, "int8", 16, 0.9 - 1e-9),
-        OperatingPoint(4, "int8", 4, 0.5),
+        Point(8, "float32", 32, 0.9),
+        Point(16, "int8", 16, 0.9 - 1e-9),
+        Point(4, "int8", 4, 0.5),
     ]
-    table = PrecisionTable(points, "accuracy")
+    table = Evaluation(points, "accuracy")
     assert table.choose().bytes == 16
     assert [point.bytes for point in table.pareto_front] == [4, 16]

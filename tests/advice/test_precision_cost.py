@@ -7,25 +7,17 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from firstk.advice.precision_cost import (
-    at_once,
-    default_bytes,
-    finer_ladder,
-    ladder,
-    precision_table,
-    search_times,
-)
 from scipy.stats import spearmanr
 from sklearn.neighbors import KNeighborsClassifier
 
-from firstk import PrefixEncoder
+from firstk import Pairs, PrefixEncoder, Rows, evaluate
 from firstk._base.concurrency import in_worker
 from firstk.advice import precision_cost
 from firstk.advice.baselines import baselines_of
+from firstk.advice.evaluate import default_bytes, finer_ladder, ladder, search_times
 from firstk.data import load_digits
 from firstk.data.precision import PRECISIONS
 from firstk.exceptions import InvalidInputError
-from firstk.metrics.curve import EvaluationData
 
 
 def unit(Z):
@@ -38,12 +30,12 @@ def digits():
 
 
 def evidence_of(d):
-    return EvaluationData(X=d.X_test, y=d.y_test, X_ref=d.X_train, y_ref=d.y_train)
+    return Rows(d.X_test, d.y_test, reference=Rows(d.X_train, d.y_train))
 
 
 def test_neighbor_accuracy_of_rounded_references(digits):
     enc = PrefixEncoder(objective="fisher").fit(digits.X_train, digits.y_train)
-    made = precision_table(enc.encoder_, evidence_of(digits), ks=[3, 9])
+    made = evaluate(enc.encoder_, evidence_of(digits), ks=[3, 9])
     assert len(made.prefixes) == 2 * (len(PRECISIONS) - 1)
     assert (made.metric, made.input_bytes, made.n_evaluated) == ("1nn_accuracy", 64 * 4, len(digits.X_test))
     for point in made.prefixes:
@@ -64,7 +56,7 @@ def test_scores_and_draws_do_not_depend_on_the_cores(digits, monkeypatch, metric
     tables = []
     for cores in (1, 4):
         monkeypatch.setattr(precision_cost, "cores", lambda cores=cores: cores)
-        tables.append(precision_table(encoder, evidence_of(digits), metric, ks=[2, 9], others=others))
+        tables.append(evaluate(encoder, evidence_of(digits), metric, ks=[2, 9], others=others))
     alone, together = tables
     assert [point for point in alone.points if point.code == "PCA" and point.precision == "embedded"]
     assert [replace(point, score=0.0) for point in alone] == [replace(point, score=0.0) for point in together]
@@ -75,8 +67,8 @@ def test_scores_and_draws_do_not_depend_on_the_cores(digits, monkeypatch, metric
 def test_codes_of_many_rows_are_scored_one_at_a_time(digits):
     encoder = PrefixEncoder(4).fit(digits.X_train).encoder_
     many = np.broadcast_to(np.float32(0), (10_000_000, 64))
-    assert at_once(encoder, EvaluationData(X=many)) == 1
-    assert at_once(encoder, EvaluationData(X=digits.X_test)) == precision_cost.cores()
+    assert at_once(encoder, Rows(many)) == 1
+    assert at_once(encoder, Rows(digits.X_test)) == precision_cost.cores()
 
 
 @pytest.mark.parametrize("room", [1, 3])
@@ -92,7 +84,7 @@ def test_without_room_for_a_code_on_each_core_every_code_has_all_cores(digits, m
     for most, inside in ((room * taken, False), (4 * taken, True)):
         monkeypatch.setattr(precision_cost, "AT_ONCE", most)
         workers.clear()
-        precision_table(encoder, evidence_of(digits), ks=[4], precisions=["float32", "int8"], sizes=[])
+        evaluate(encoder, evidence_of(digits), ks=[4], precisions=["float32", "int8"], sizes=[])
         assert workers
         assert set(workers) == {inside}
 
@@ -107,7 +99,7 @@ def test_bits_take_a_byte_a_column_at_most():
 
 def test_raw_vectors_are_those_of_the_curve(digits):
     enc = PrefixEncoder(4, objective="fisher").fit(digits.X_train, digits.y_train)
-    made = precision_table(enc.encoder_, evidence_of(digits), ks=[4], precisions=["float32"])
+    made = evaluate(enc.encoder_, evidence_of(digits), ks=[4], precisions=["float32"])
     raw = KNeighborsClassifier(1, metric="cosine").fit(digits.X_train, digits.y_train)
     assert made.input_score == pytest.approx(raw.score(digits.X_test, digits.y_test))
     reference = (digits.X_train, digits.y_train)
@@ -121,7 +113,7 @@ def test_codes_that_are_normalized_are_rounded_after_that():
     scores = np.sum(left * right, axis=1)
     enc = PrefixEncoder(objective="similarity").fit_pairs(left, right, scores)
     assert enc.encoder_.normalized
-    made = precision_table(enc.encoder_, EvaluationData(left=left, right=right, scores=scores), ks=[2, 4])
+    made = evaluate(enc.encoder_, Pairs(left, right, scores=scores), ks=[2, 4])
     assert made.metric == "spearman"
     for point in made.prefixes:
         stored = enc.encode_document(right, point.k)
@@ -137,8 +129,8 @@ def test_embedded_bits_of_scored_pairs_are_compared_with_queries_as_encode_query
     left = rng.normal(size=(600, 12))
     right, scores = left + rng.normal(size=left.shape), rng.normal(size=600)
     encoder = PrefixEncoder(objective="similarity").fit_pairs(left, right, scores + (left * right).sum(axis=1)).encoder_
-    data = EvaluationData(left=left, right=right, scores=scores + (left * right).sum(axis=1))
-    made = precision_table(encoder, data, ks=[4])
+    data = Pairs(left, right, scores=scores + (left * right).sum(axis=1))
+    made = evaluate(encoder, data, ks=[4])
     found = [point for point in made.points if point.precision == "embedded" and not point.code]
     assert found
     for point in found:
@@ -151,7 +143,7 @@ def test_embedded_bits_of_scored_pairs_are_compared_with_queries_as_encode_query
 
 def test_explained_variance_of_rounded_codes(digits):
     enc = PrefixEncoder(8).fit(digits.X_train)
-    made = precision_table(enc.encoder_, EvaluationData(X=digits.X_test), ks=[8])
+    made = evaluate(enc.encoder_, Rows(digits.X_test), ks=[8])
     X = digits.X_test - enc.mean_
     for point in made.prefixes:
         Z = enc.transform(digits.X_test)
@@ -167,7 +159,7 @@ def test_recall_finds_its_truth_once(digits, monkeypatch):
     found = neighbors.nearest_neighbors
     monkeypatch.setattr(neighbors, "nearest_neighbors", lambda *a, **k: calls.append(1) or found(*a, **k))
     enc = PrefixEncoder(8).fit(digits.X_train)
-    made = precision_table(enc.encoder_, EvaluationData(X=digits.X_test), "recall@10", ks=[4, 8])
+    made = evaluate(enc.encoder_, Rows(digits.X_test), "recall@10", ks=[4, 8])
     assert len(calls) == 1
     assert made.choose(k=8, precision="float32").score == enc.curve(digits.X_test, metric="recall@10").at(8)
 
@@ -188,7 +180,7 @@ def test_lengths_to_choose_among_are_no_more_than_a_quarter_apart(d):
 
 def test_latency_grows_with_the_stated_rows(digits):
     enc = PrefixEncoder(8).fit(digits.X_train)
-    made = precision_table(enc.encoder_, EvaluationData(X=digits.X_test), ks=[2, 8], latency=True, rows=50_000)
+    made = evaluate(enc.encoder_, Rows(digits.X_test), ks=[2, 8], latency=True, rows=50_000)
     assert made.n_searched == 50_000
     assert all(point.seconds > 0 for point in made.prefixes)
     assert (
@@ -201,13 +193,13 @@ def test_latency_grows_with_the_stated_rows(digits):
 
 def test_bad_input_is_a_sentence(digits):
     encoder = PrefixEncoder(8).fit(digits.X_train).encoder_
-    evidence = EvaluationData(X=digits.X_test)
+    evidence = Rows(digits.X_test)
     for wrong, words in (
-        ({"ks": [9]}, r"'k' parameter of precision_table must be an int in \[1, 8\]"),
-        ({"precisions": ["int2"]}, "'precision' parameter of precision_table"),
+        ({"ks": [9]}, r"'k' parameter of evaluate must be an int in \[1, 8\]"),
+        ({"precisions": ["int2"]}, "'precision' parameter of evaluate"),
         ({"metric": "1nn_accuracy"}, "needs y, the labels"),
         ({"metric": "beauty"}, "'metric'"),
         ({"rows": 0}, "'rows'"),
     ):
         with pytest.raises(InvalidInputError, match=words):
-            precision_table(encoder, evidence, **wrong)
+            evaluate(encoder, evidence, **wrong)

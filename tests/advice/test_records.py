@@ -4,13 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from firstk.advice.operating_points import OperatingPoint, PrecisionTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firstk import PrefixCurve
-from firstk.advice.records import AxisStatistics, Comparison, HeldOutReport, ImageSamples, Packed
+from firstk import Evaluation, PrefixCurve
+from firstk.advice.records import AxisStatistics, Comparison, ImageSamples, Packed, Report
 from firstk.exceptions import FirstkError, InvalidInputError
+from firstk.quality.point import Point
 
 RNG = np.random.default_rng(0)
 
@@ -40,17 +40,15 @@ def study(**changes):
         "comparisons": (Comparison(curve, (PrefixCurve((1, 2), (0.2, 0.3), "accuracy", label="PCA"),)),),
         "axes": AxisStatistics((3.0, 2.0), (1.0, 0.5), (1.5, 0.4), (0.4, 0.2), "accuracy", 0.1, 1.0, 2),
         "images": images(),
-        "precisions": PrecisionTable(
-            [OperatingPoint(1, "int8", 1, 0.2), OperatingPoint(2, "float32", 8, 0.5)], "accuracy"
-        ),
+        "precisions": Evaluation([Point(1, "int8", 1, 0.2), Point(2, "float32", 8, 0.5)], "accuracy"),
         "notes": ("a note",),
     }
-    return HeldOutReport(**fields | changes)
+    return Report(**fields | changes)
 
 
 def test_json_and_back():
     for one in (study(), study(axes=None, images=None, precisions=None, comparisons=())):
-        assert HeldOutReport.from_json(one.to_json()) == one
+        assert Report.from_json(one.to_json()) == one
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
@@ -114,7 +112,7 @@ def damaged():
 @pytest.mark.parametrize(("what", "text"), list(damaged()), ids=lambda value: value[:20])
 def test_damage_is_a_sentence(what, text):
     with pytest.raises(InvalidInputError) as caught:
-        HeldOutReport.from_json(text)
+        Report.from_json(text)
     assert len(str(caught.value)) > 30, what
 
 
@@ -125,7 +123,7 @@ def test_any_change_of_the_text_is_read_or_refused(data):
     at = data.draw(st.integers(0, len(text) - 1))
     changed = text[:at] + data.draw(st.text(max_size=3)) + text[at + data.draw(st.integers(0, 4)) :]
     try:
-        HeldOutReport.from_json(changed)
+        Report.from_json(changed)
     except FirstkError:
         return
 
@@ -160,4 +158,4 @@ def test_numbers_that_make_no_sense_are_refused(path, value):
         at = at[key]
     at[last] = value
     with pytest.raises(InvalidInputError):
-        HeldOutReport.from_json(json.dumps(values))
+        Report.from_json(json.dumps(values))

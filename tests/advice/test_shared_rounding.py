@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from firstk.advice.precision_cost import precision_table
-from firstk.advice.shared_rounding import shared_roundings
 
-from firstk import PrefixEncoder
+from firstk import PrefixEncoder, Rows, evaluate
+from firstk.advice.stored_codes import shared_roundings
 from firstk.data.precision import PRECISIONS
-from firstk.metrics.curve import EvaluationData
 
 KS = [2, 3, 5, 8]
 
@@ -53,10 +51,10 @@ def test_runs_end_where_the_scale_changes():
 def test_a_table_of_many_lengths_is_that_of_each_alone(objective, metric):
     X = rows(1) - 0.3 * (objective == "reconstruction")
     encoder = PrefixEncoder(objective=objective).fit(X).encoder_
-    data = EvaluationData(X=rows(2, 80), X_ref=X)
-    whole = precision_table(encoder, data, metric, ks=KS)
+    data = Rows(rows(2, 80), reference=Rows(X))
+    whole = evaluate(encoder, data, metric, ks=KS)
     for k in KS:
-        alone = precision_table(encoder, data, metric, ks=[k])
+        alone = evaluate(encoder, data, metric, ks=[k])
         for point in alone.prefixes:
             other = next(o for o in whole.prefixes if (o.k, o.stored_as) == (k, point.stored_as))
             assert other.score == pytest.approx(point.score, abs=1e-6)
@@ -64,6 +62,6 @@ def test_a_table_of_many_lengths_is_that_of_each_alone(objective, metric):
 
 def test_lengths_that_take_as_many_bytes_as_the_next_are_left_out():
     encoder = PrefixEncoder(8).fit(rows(1)).encoder_
-    table = precision_table(encoder, EvaluationData(X=rows(2, 80), X_ref=rows(1)), "recall@10")
+    table = evaluate(encoder, Rows(rows(2, 80), reference=Rows(rows(1))), "recall@10")
     lengths = {name: [o.k for o in table.prefixes if o.stored_as == name] for name in ("int8", "int4", "binary")}
     assert lengths == {"int8": [1, 2, 3, 4, 6, 8], "int4": [2, 4, 6, 8], "binary": [8]}

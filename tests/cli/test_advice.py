@@ -9,18 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from firstk.advice.operating_points import PrecisionTable
-from firstk.advice.recommending import Limits
-from firstk.encoder.recommendation import Recommendation
 from typer.testing import CliRunner
 
-from firstk import PrefixEncoder, precision_table
+from firstk import Choice, Evaluation, PrefixEncoder, Search, evaluate
 from firstk.advice.records import read_report
 from firstk.cli import app
 from firstk.data.files import write_vectors
 from firstk.data.folder import data_folder
 from firstk.data.precision import PRECISIONS
-from firstk.metrics.curve import EvaluationData
+from firstk.quality.choose import Limits
 
 
 def held(folder: str, file: str):
@@ -77,7 +74,7 @@ def test_one_answer_from_every_command_and_from_python(store, fitted, monkeypatc
     evaluated = json.loads(run("curve", "model", "docs.npz", *JUDGED, "--json"))
     info = json.loads(run("info", "model", "--json"))
     for record in (evaluated, info):
-        found = Recommendation.from_dict(record["recommendation"])
+        found = Choice.from_dict(record["recommendation"])
         assert (found.chosen.point, found.chosen.kept) == (said.chosen.point, said.chosen.kept)
     assert evaluated["chosen"]["bytes"] == said.chosen.point.bytes
     own = np.load(store / "docs.npz"), np.load(store / "queries.npz")
@@ -86,10 +83,8 @@ def test_one_answer_from_every_command_and_from_python(store, fitted, monkeypatc
     relevance = np.array([[rows[1][int(q)], rows[0][int(d)], int(g)] for q, d, g in judged])
     documents, queries = (part["vectors"] for part in own)
     encoder = PrefixEncoder.load(store / "model").encoder_
-    table = precision_table(
-        encoder, EvaluationData(queries=queries, documents=documents, relevance=relevance), "ndcg@10"
-    )
-    assert table.recommend().chosen.point == said.chosen.point
+    table = evaluate(encoder, Search(queries=queries, documents=documents, relevance=relevance), "ndcg@10")
+    assert table.choose().chosen.point == said.chosen.point
     assert table.input_score == pytest.approx(said.reference_score)
     assert table.input_score > 0.6  # MiniLM on SciFact: ids found their documents
     run("report", "model", "-o", "page.html")
@@ -121,11 +116,11 @@ def test_bytes_are_spent_on_the_best_precision(store, fitted, monkeypatch):
     found = json.loads(
         run("curve", "model", "docs.npz", *JUDGED, "--bytes-per-vector", "64", "--rows", "10M", "--json")
     )
-    table = PrecisionTable.from_dict(found["precisions"])
+    table = Evaluation.from_dict(found["precisions"])
     assert {point.stored_as for point in table.own} == set(PRECISIONS)
     assert {"binary, binary queries"} <= {point.stored_as for point in table if not point.code}
     assert {point.precision for point in table if point.code == "raw vectors"} >= {"float16", "int8", "int4", "binary"}
-    chosen = table.recommend(Limits(bytes_per_vector=64)).chosen.point
+    chosen = table.choose(Limits(bytes_per_vector=64)).chosen.point
     assert found["chosen"]["k"] == chosen.k
     assert chosen.score == max(point.score for point in table.own if point.bytes <= 64)
     sixteen = next(point for point in table.own if (point.k, point.precision) == (16, "float32"))
@@ -135,7 +130,7 @@ def test_bytes_are_spent_on_the_best_precision(store, fitted, monkeypatch):
 
 def test_stored_bits_with_rounded_queries_are_another_promise(store, fitted, monkeypatch):
     monkeypatch.chdir(store)
-    table = PrecisionTable.from_dict(json.loads(run("curve", "model", "docs.npz", *JUDGED, "--json"))["precisions"])
+    table = Evaluation.from_dict(json.loads(run("curve", "model", "docs.npz", *JUDGED, "--json"))["precisions"])
     ours = {(point.k, point.queries): point.score for point in table if not point.code and point.precision == "binary"}
     k = max(length for length, _ in ours)
     assert ours[k, "binary"] < ours[k, "float32"]
@@ -151,7 +146,7 @@ def test_a_share_is_of_the_raw_vectors_where_the_full_width_is_worse(tmp_path, m
     said = read_report("model").recommendation
     assert said.reference == "raw vectors"
     curve = json.loads(run("curve", "model", "intents.npz", "--label", "intent", "--json"))
-    assert Recommendation.from_dict(curve["recommendation"]).chosen == said.chosen
+    assert Choice.from_dict(curve["recommendation"]).chosen == said.chosen
     chosen = said.chosen.point
     assert chosen.score >= 0.98 * said.reference_score  # 99 %, less what rounding to a row is
     for text in (printed, run("info", "model")):

@@ -9,10 +9,9 @@ import sys
 
 import numpy as np
 import pytest
-from firstk.advice.operating_points import PrecisionTable
 
 import command_line
-from firstk import PrefixCurve, PrefixEncoder, SparsePrefix
+from firstk import Evaluation, PrefixCurve, PrefixEncoder, Rows, SparsePrefix
 from firstk.data import load_digits
 from firstk.data.precision import PRECISIONS
 from firstk.metrics.curve import METRICS
@@ -273,7 +272,7 @@ def test_baselines_of_explained_variance_fill_in_the_mean(folder, digits):
 def test_precisions_and_the_choice(folder, fisher, digits):
     arguments = ("fisher", "test.npz", "--label", "label", "--reference", "train.npz")
     out = found(folder, *arguments, "--precision", "all", "--keep", "0.95", "--rows", "1000")
-    table = PrecisionTable.from_dict(out["precisions"])
+    table = Evaluation.from_dict(out["precisions"])
     assert table.precisions == tuple(PRECISIONS)
     best = table.choose(keep=0.95)
     chosen = {name: out["chosen"][name] for name in ("k", "precision", "bytes", "score")}
@@ -491,7 +490,7 @@ def test_banking77(data_folder, tmp_path):
     out = found(
         tmp_path, "model", "test.npz", "--label", "intent", "--reference", "train.npz", "--precision", "int8,binary"
     )
-    curve, table = PrefixCurve.from_dict(out["curve"]), PrecisionTable.from_dict(out["precisions"])
+    curve, table = PrefixCurve.from_dict(out["curve"]), Evaluation.from_dict(out["precisions"])
     assert curve.at(32) > 0.7
     assert abs(table.choose(k=64, precision="int8").score - curve.at(64)) < 0.02
     assert table.choose(k=64, precision="binary").score > 0.6
@@ -500,12 +499,8 @@ def test_banking77(data_folder, tmp_path):
 def test_labels_by_which_an_accuracy_says_nothing_are_remarked_upon():
     from firstk.advice.files import EvaluationInput, _about_labels
 
-    from firstk.metrics.curve import EvaluationData
-
     def notes(y):
-        return _about_labels(
-            EvaluationInput(EvaluationData(X=np.ones((8, 2)), y=np.asarray(y)), "1nn_accuracy", "", None, 4)
-        )
+        return _about_labels(EvaluationInput(Rows(np.ones((8, 2)), np.asarray(y)), "1nn_accuracy", "", None, 4))
 
     assert "one label" in notes(["a"] * 8)[0]
     assert "--metric r2" in notes(np.arange(8) / 7)[0]

@@ -14,19 +14,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from firstk.advice.operating_points import Limits
-from firstk.encoder.recommendation import Recommendation
 from typer.testing import CliRunner
 
-from firstk import PrefixEncoder, precision_table
-from firstk.advice.records import HeldOutReport
+from firstk import Choice, PrefixEncoder, Rows, evaluate
+from firstk.advice.records import Report
 from firstk.cli import app
 from firstk.data import load_digits
 from firstk.data.files import open_vectors, write_vectors
 from firstk.encoder.storage.folder import read_extra
 from firstk.estimator.fit_files import chunks_of, draw, fit_stream
-from firstk.metrics.curve import EvaluationData
 from firstk.moments.checkpoint import Checkpoint
+from firstk.quality.choose import Limits
 
 
 def run(*arguments, code=0):
@@ -77,8 +75,8 @@ def fisher(folder):
     return out, printed
 
 
-def study_of(model) -> HeldOutReport:
-    return HeldOutReport.from_json(read_extra(model, "study.json"))
+def study_of(model) -> Report:
+    return Report.from_json(read_extra(model, "study.json"))
 
 
 def test_the_saved_encoder_is_fitted_on_the_rows_that_were_not_held_out(fisher):
@@ -279,7 +277,7 @@ def test_of_a_list_only_its_lengths_are_recommended(folder):
     table = study_of(out).precisions
     assert {point.k for point in table.prefixes} == {2, 4, 10}
     alone = Limits(keep=0.5, precisions=("float32", "float16", "int8", "int4", "binary"))
-    assert table.recommend(alone).best.point.k == 10
+    assert table.choose(alone).best.point.k == 10
 
 
 @pytest.mark.parametrize("ordering", ["sparse_prefix:4,16,32", "full_prefix"])
@@ -292,7 +290,7 @@ def test_whatever_recommends_recommends_the_same(folder, ordering):
     info = json.loads(run("info", out, "--json"))
     run("report", out, "-o", page, "--force")
     for record in (fitted, evaluated, info):
-        found = Recommendation.from_dict(record["recommendation"])
+        found = Choice.from_dict(record["recommendation"])
         assert (found.chosen, found.best) == (said.chosen, said.best)
     best = said.best.point
     assert best.k == (32 if ordering != "full_prefix" and best.is_prefix else 40)
@@ -303,8 +301,8 @@ def test_whatever_recommends_recommends_the_same(folder, ordering):
     assert said.headline().split(".")[0] in html.unescape(words)
     again = PrefixEncoder.load(out).encoder_
     rows, parts = open_vectors(data).read().vectors, draw(1797, 0.2, 0)
-    table = precision_table(again, EvaluationData(X=rows[parts.held], X_ref=rows[parts.reference]), said.metric)
-    assert table.recommend().best.point == said.best.point
+    table = evaluate(again, Rows(rows[parts.held], reference=Rows(rows[parts.reference])), said.metric)
+    assert table.choose().best.point == said.best.point
 
 
 def test_lengths_of_a_list_are_evaluated_wherever_they_are(folder):
@@ -585,7 +583,7 @@ def test_a_budget_of_bytes_is_recommended_for_as_curve_does(folder, tmp_path):
     found = json.loads(
         run("fit", folder / "digits.npz", "--out", tmp_path / "other", "--bytes-per-vector", 7, "--json")
     )
-    saved = HeldOutReport.from_json(read_extra(tmp_path / "other", "study.json"))
+    saved = Report.from_json(read_extra(tmp_path / "other", "study.json"))
     assert saved.recommendation.bytes_per_vector == 7
     assert 7 in {point.bytes for point in saved.precisions.own}
     assert found["recommendation"]["bytes_per_vector"] == 7

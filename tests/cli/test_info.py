@@ -7,7 +7,6 @@ import re
 
 import numpy as np
 import pytest
-from firstk.encoder.recommendation import bytes_text
 from typer.testing import CliRunner
 
 from command_line import firstk
@@ -15,6 +14,7 @@ from firstk import PrefixCurve, PrefixEncoder, Similarity
 from firstk.cli import app
 from firstk.encoder.storage.info import model_info
 from firstk.exceptions import CorruptModelError
+from firstk.words.text import bytes_text
 
 X = np.random.default_rng(0).standard_normal((120, 6))
 CURVE = PrefixCurve([1, 2, 3, 4], [0.5, 0.9, 0.98, 1.0], "recall@10", input_score=1.0)

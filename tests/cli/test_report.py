@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from evaluation.report.test_html import Outline
-from firstk.encoder.recommendation import Recommendation
 from typer.testing import CliRunner
 
-from firstk import PrefixEncoder
+from firstk import Choice, PrefixEncoder
 from firstk.advice.records import read_report
 from firstk.cli import app
 from firstk.data import load_digits
@@ -63,7 +62,7 @@ def words_of(page: Path) -> list[str]:
 
 def test_the_first_line_is_the_recommendation_that_curve_made(evaluated):
     document, page = evaluated
-    advice = Recommendation.from_dict(json.loads(document.read_text())["recommendation"])
+    advice = Choice.from_dict(json.loads(document.read_text())["recommendation"])
     title, first, *others = words_of(page)
     assert first == advice.headline()
     assert [line for line in advice.lines(len(load_digits().X_train))[1:] if line not in others] == []

@@ -11,18 +11,16 @@ from dataclasses import replace
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from firstk.advice.recommending import Limits
-from firstk.encoder.recommendation import Recommendation
 
 import command_line
-from firstk import PrefixEncoder, precision_table
+from firstk import Choice, PrefixEncoder, Search, evaluate
 from firstk.advice.records import read_report
 from firstk.data import load_scifact
 from firstk.data.files import write_vectors
 from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.fit_files import draw_groups
 from firstk.exceptions import CorruptModelError
-from firstk.metrics import EvaluationData
+from firstk.quality.choose import Limits
 
 M, N, P = 60, 200, 10
 RNG = np.random.default_rng(3)
@@ -163,7 +161,7 @@ def test_a_model_of_pairs_says_pairs_and_one_length(store):
 
 def test_a_page_for_so_many_bytes(store):
     firstk(store, "report", "by ids", "-o", "bytes.html", "--bytes-per-vector", 3)
-    advice = read_report(store / "by ids").precisions.recommend(Limits(bytes_per_vector=3))
+    advice = read_report(store / "by ids").precisions.choose(Limits(bytes_per_vector=3))
     text = (store / "bytes.html").read_text()
     assert f"{advice.advised.point.bytes} bytes a vector instead of 40" in text
 
@@ -295,11 +293,11 @@ def test_a_model_that_learned_from_judgements_is_advised_on_new_documents_by_eve
     assert (said.n_known, said.n_new, said.n_evaluated) == (50, 40, 40)
     # Judgements of their own: the model knows by hashes which documents it has learned from.
     found = json.loads(firstk(taught, "curve", "model", *SEARCH, "test.tsv", "--id", "_id", "--json").stdout)
-    advice = Recommendation.from_dict(found["recommendation"])
+    advice = Choice.from_dict(found["recommendation"])
     assert (advice.chosen, advice.everything, advice.known) == (said.chosen, said.everything, said.known)
     assert found["curve"]["n_evaluated"] == 40
     info = json.loads(firstk(taught, "info", "model", "--json").stdout)
-    assert Recommendation.from_dict(info["recommendation"]) == said
+    assert Choice.from_dict(info["recommendation"]) == said
     firstk(taught, "report", "model", "-o", "page.html")
     page = html.unescape(re.sub(r"<[^>]*>", "", (taught / "page.html").read_text()))
     card = re.sub(r"\\(.)", r"\1", (taught / "model" / "README.md").read_text())
@@ -308,13 +306,13 @@ def test_a_model_that_learned_from_judgements_is_advised_on_new_documents_by_eve
         assert str(said.advised.point) in text
     encoder = PrefixEncoder.load(taught / "model").encoder_
     queries, judged = (part["test"] for part in searches(taught))
-    table = precision_table(encoder, EvaluationData(queries=queries, documents=DOCUMENTS, relevance=judged), "ndcg@10")
-    assert table.recommend().chosen == said.chosen
+    table = evaluate(encoder, Search(queries=queries, documents=DOCUMENTS, relevance=judged), "ndcg@10")
+    assert table.choose().chosen == said.chosen
     limits = Limits(bytes_per_vector=6)
-    assert table.recommend(limits).chosen == read_report(taught / "model").precisions.recommend(limits).chosen
+    assert table.choose(limits).chosen == read_report(taught / "model").precisions.choose(limits).chosen
     other = firstk(taught, "curve", "model", *SEARCH, "test.tsv", "--id", "_id", "--bytes-per-vector", 6, "--json")
-    chosen = Recommendation.from_dict(json.loads(other.stdout)["recommendation"]).chosen
-    assert chosen == table.recommend(limits).chosen is not None
+    chosen = Choice.from_dict(json.loads(other.stdout)["recommendation"]).chosen
+    assert chosen == table.choose(limits).chosen is not None
 
 
 def searches(path):

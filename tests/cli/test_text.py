@@ -1,14 +1,14 @@
 """Commands that the command line prints for what it recommends."""
 
 import pytest
-from firstk.cli._text import commands_for, recorded_options, words_of
-from firstk.encoder.recommendation import RAW, OperatingPoint
 
 from firstk.advice.inputs import VectorSource
+from firstk.quality.point import RAW, Point
+from firstk.words.commands import commands_for, recorded_options
 
 
 def test_a_baseline_is_fitted_for_as_many_bytes_as_were_asked_for():
-    point, judged = OperatingPoint(40, "int8", 40, 0.9, code="PCA"), {"--queries": "q.npy", "--relevance": "r.csv"}
+    point, judged = Point(40, "int8", 40, 0.9, code="PCA"), {"--queries": "q.npy", "--relevance": "r.csv"}
     fit, transform, queries = commands_for(point, "model", "rows.npy", {}, judged, 64)
     assert fit.startswith("firstk fit rows.npy --objective reconstruction")
     assert fit.endswith("--queries q.npy --relevance r.csv --bytes-per-vector 64 -o pca")
@@ -21,12 +21,12 @@ def test_a_baseline_is_fitted_for_as_many_bytes_as_were_asked_for():
 @pytest.mark.parametrize(
     ("point", "queries"),
     [
-        (OperatingPoint(9, "embedded", 12, 0.9), ["m q.npy --side query --like short.npz"]),
-        (OperatingPoint(9, "embedded", 12, 0.9, code=RAW), ["raw q.npy --side query --like short.npz"]),
-        (OperatingPoint(9, "int8", 9, 0.9, code=RAW), []),
-        (OperatingPoint(9, "int8", 9, 0.9, code="plain truncation"), ["raw q.npy --side query -k 9"]),
-        (OperatingPoint(8, "binary", 1, 0.9, queries="binary"), ["m q.npy --side query --like short.npz"]),
-        (OperatingPoint(8, "binary", 1, 0.9, code=RAW, queries="binary"), ["raw q.npy --side query --like short.npz"]),
+        (Point(9, "embedded", 12, 0.9), ["m q.npy --side query --like short.npz"]),
+        (Point(9, "embedded", 12, 0.9, code=RAW), ["raw q.npy --side query --like short.npz"]),
+        (Point(9, "int8", 9, 0.9, code=RAW), []),
+        (Point(9, "int8", 9, 0.9, code="plain truncation"), ["raw q.npy --side query -k 9"]),
+        (Point(8, "binary", 1, 0.9, queries="binary"), ["m q.npy --side query --like short.npz"]),
+        (Point(8, "binary", 1, 0.9, code=RAW, queries="binary"), ["raw q.npy --side query --like short.npz"]),
     ],
     ids=["own bits", "raw bits", "raw, rounded", "truncated", "binary queries", "raw, binary queries"],
 )
@@ -36,7 +36,7 @@ def test_queries_are_encoded_as_they_were_evaluated(point, queries):
 
 
 def test_queries_are_not_written_over_themselves():
-    point = OperatingPoint(9, "int8", 9, 0.9)
+    point = Point(9, "int8", 9, 0.9)
     _, found = commands_for(point, "m", "rows.npy", {}, {"--queries": "short_queries.npz"})
     assert found.endswith(" -o shorter_queries.npz")
 

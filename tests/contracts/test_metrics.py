@@ -8,12 +8,12 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from firstk import PrefixEncoder, Similarity, precision_table, prefix_curve, transform_files
+from firstk import Pairs, PrefixEncoder, Rows, Search, Similarity, evaluate, prefix_curve, transform_files
 from firstk.advice.baselines import plain_truncation
 from firstk.data.precision import PRECISIONS, read_precision
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import InvalidInputError
-from firstk.metrics import METRICS, EvaluationData, mined_partners
+from firstk.metrics import METRICS
 from firstk.metrics.curve import SEARCH as SEARCH_METRICS
 from firstk.metrics.curve import per_row_scores
 
@@ -27,31 +27,28 @@ SCORES = np.sum(X * RIGHT, axis=1)
 NEW, OLD = slice(N), slice(N, None)
 JUDGEMENTS = np.array([(q, d, 1 + (d == q)) for q in range(N) for d in range(N) if LABELS[q] == LABELS[d]])
 
-ROWS = EvaluationData(X=X[NEW], y=LABELS[NEW], X_ref=X[OLD], y_ref=LABELS[OLD])
-PAIRS = EvaluationData(left=X[NEW], right=RIGHT[NEW], scores=SCORES[NEW])
+ROWS = Rows(X[NEW], LABELS[NEW], reference=Rows(X[OLD], LABELS[OLD]))
+PAIRS = Pairs(X[NEW], RIGHT[NEW], scores=SCORES[NEW])
 # More documents than any metric looks at.
 OTHERS = np.random.default_rng(1).standard_normal((5 * N, P)) * np.arange(P, 0, -1)
 STORE = np.concatenate([OTHERS, RIGHT[NEW]])  # ties go to the first, so that those are not the relevant ones
-SEARCH = EvaluationData(queries=X[NEW], documents=STORE, relevance=np.add(JUDGEMENTS, [0, len(OTHERS), 0]))
+SEARCH = Search(queries=X[NEW], documents=STORE, relevance=np.add(JUDGEMENTS, [0, len(OTHERS), 0]))
 # What each metric is scored on, and the objective whose encoder it is scored for.
-CASES: dict[str, tuple[str, EvaluationData]] = {
-    "explained_variance": ("reconstruction", EvaluationData(X=X[NEW])),
-    "readback_variance": ("fisher", replace(ROWS, y=None, y_ref=None)),
-    "r2": ("regression", EvaluationData(X=X[NEW], y=TARGETS[NEW], X_ref=X[OLD], y_ref=TARGETS[OLD])),
+CASES: dict[str, tuple[str, Rows | Pairs | Search]] = {
+    "explained_variance": ("reconstruction", Rows(X[NEW])),
+    "readback_variance": ("fisher", Rows(X[NEW], reference=Rows(X[OLD]))),
+    "r2": ("regression", Rows(X[NEW], TARGETS[NEW], reference=Rows(X[OLD], TARGETS[OLD]))),
     "1nn_accuracy": ("fisher", ROWS),
     "probe_accuracy": ("fisher", ROWS),
-    "head_accuracy": ("fisher", EvaluationData(X=X[NEW], y=LABELS[NEW])),
-    "recall@10": ("similarity", EvaluationData(X=X[NEW])),
-    "mined_ndcg@10": ("similarity", EvaluationData(X=X[NEW], X_ref=X[OLD])),
-    "mixture": ("mixture", EvaluationData(X=X[NEW], y=LABELS[NEW])),
+    "head_accuracy": ("fisher", Rows(X[NEW], LABELS[NEW])),
+    "recall@10": ("similarity", Rows(X[NEW])),
+    "mixture": ("mixture", Rows(X[NEW], LABELS[NEW])),
     "spearman": ("similarity", PAIRS),
     "positive_recall@10": ("similarity", PAIRS),
     "ndcg@10": ("similarity", SEARCH),
     "mrr@10": ("similarity", SEARCH),
     "relevant_recall@100": ("similarity", SEARCH),
 }
-# How many rows count: all, or those that have a mined partner.
-EVALUATED = dict.fromkeys(CASES, N) | {"mined_ndcg@10": len(mined_partners(X[NEW], X[OLD]).rows)}
 # Metrics of an encoder's own head or weights, which no other encoder has.
 OWN = ("head_accuracy", "mixture")
 SHARES_OF_VARIANCE = ("explained_variance", "readback_variance", "r2", "mixture")
@@ -70,18 +67,18 @@ def encoders() -> dict[str, FittedEncoder]:
 
 
 @pytest.fixture
-def case(name, encoders) -> tuple[FittedEncoder, EvaluationData]:
+def case(name, encoders) -> tuple[FittedEncoder, Rows | Pairs | Search]:
     objective, data = CASES[name]
     return encoders[objective], data
 
 
-def arrays_of(data: EvaluationData) -> dict[str, np.ndarray]:
+def arrays_of(data: Rows | Pairs | Search) -> dict[str, np.ndarray]:
     return {f.name: value for f in fields(data) if isinstance(value := getattr(data, f.name), np.ndarray)}
 
 
 def test_no_metric_is_left_out():
     assert list(CASES) == list(METRICS)
-    assert all(metric.help and metric.needs for metric in METRICS.values())
+    assert all(metric.help and metric.takes in (Rows, Pairs, Search) for metric in METRICS.values())
 
 
 @metrics
@@ -89,7 +86,7 @@ def test_there_is_a_score_in_range_at_every_k(name, case):
     encoder, data = case
     curve = prefix_curve(encoder, data, name, confidence=0.9)
     assert curve.k == tuple(range(1, encoder.d + 1))
-    assert (curve.metric, curve.n_evaluated) == (name, EVALUATED[name])
+    assert (curve.metric, curve.n_evaluated) == (name, N)
     assert all(low <= high for low, high in zip(curve.low, curve.high, strict=True))
     least = -1.0 if name == "spearman" else -np.inf if name in SHARES_OF_VARIANCE else 0.0
     assert all(least <= score <= 1 for score in curve.score)
@@ -111,7 +108,7 @@ def test_rows_give_the_score_and_its_resamples(name, case):
     encoder, data = case
     ks = np.array([1, encoder.d])
     rows = METRICS[name].score(encoder, data, ks)
-    assert rows.n == EVALUATED[name]
+    assert rows.n == N
     assert rows.score().shape == (2,)
     np.testing.assert_allclose(rows.resampled(np.ones((rows.n, 3))), np.tile(rows.score(), (3, 1)), rtol=1e-9)
 
@@ -148,7 +145,7 @@ def test_the_raw_score_is_paired_with_the_code_by_row(name, case):
 
 
 RESTRICTED = {
-    "weights": {"query_weight": np.arange(N) % 3},
+    "weights": {"weight": np.arange(N) % 3},
     "fields": {"query_field": LABELS[NEW] % 2, "document_field": np.arange(len(STORE)) % 2},
     "own rows": {"query_rows": np.where(np.arange(N) % 4, -1, np.arange(N))},
 }
@@ -166,11 +163,11 @@ def test_restricted_searches_leave_the_same_queries_to_every_code(name, restrict
 
 
 @metrics
-def test_preparing_the_data_changes_no_score(name, case):
+def test_what_rows_remember_changes_no_score(name, case):
     encoder, data = case
-    prepared = METRICS[name].prepare(encoder, data)
-    assert METRICS[name].prepare(encoder, prepared) is prepared
-    assert prefix_curve(encoder, prepared, name) == prefix_curve(encoder, data, name)
+    first = prefix_curve(encoder, data, name)
+    assert prefix_curve(encoder, data, name) == first
+    assert prefix_curve(encoder, replace(data), name) == first  # a copy remembers nothing
 
 
 @metrics
@@ -213,7 +210,7 @@ def test_nothing_is_written_into(name, case):
     before, config = copy.deepcopy(arrays_of(data)), dict(encoder.config)
     components = encoder.components.copy()
     prefix_curve(encoder, data, name, confidence=0.9)
-    precision_table(encoder, data, name, ks=[2], precisions=["int8"])
+    evaluate(encoder, data, metric=name, ks=[2], precisions=["int8"])
     for field, array in before.items():
         np.testing.assert_array_equal(getattr(data, field), array)
     np.testing.assert_array_equal(encoder.components, components)
@@ -222,7 +219,7 @@ def test_nothing_is_written_into(name, case):
 
 def test_what_is_no_encoder_is_named():
     data = CASES["explained_variance"][1]
-    for call in (prefix_curve, precision_table, lambda *_: transform_files("pca", "in.npy", "out.npy")):
+    for call in (prefix_curve, evaluate, lambda *_: transform_files("pca", "in.npy", "out.npy")):
         with pytest.raises(InvalidInputError, match="a FittedEncoder or a fitted PrefixEncoder"):
             call("pca", data)
 
@@ -258,10 +255,10 @@ def test_a_precision_is_read_back_from_its_record(name):
 @metrics
 def test_every_metric_scores_every_precision(name, case):
     encoder, data = case
-    table = precision_table(encoder, data, name, ks=[2, encoder.d])
+    table = evaluate(encoder, data, metric=name, ks=[2, encoder.d], sizes=[2], baselines=False, draws=20)
     assert table.precisions == tuple(PRECISIONS)
     assert len(table.prefixes) == 2 * (len(PRECISIONS) - 1)
-    full = table.choose(k=encoder.d, precision="float32")
+    full = table.choose(k=encoder.d, precision="float32", relative_to="best").point
     assert full.score == pytest.approx(prefix_curve(encoder, data, name).full, abs=2e-2)
     finest = {point.precision: abs(point.score - full.score) for point in table.prefixes if point.k == encoder.d}
     assert finest["float16"] <= 0.02

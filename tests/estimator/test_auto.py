@@ -6,13 +6,12 @@ import tqdm.auto
 from benchmarks.exhaustive_choice import exhaustive_choice
 from sklearn.neighbors import KNeighborsClassifier
 
-from firstk import Fisher, PrefixEncoder, Regression
+from firstk import Fisher, PrefixEncoder, Regression, Rows
 from firstk._base import progress
 from firstk.estimator import auto as selection
 from firstk.estimator.race import Race, best
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.bootstrap import MeanScore
-from firstk.metrics.curve import EvaluationData
 from firstk.moments.moments import Moments
 from firstk.moments.statistics import RowSample, Statistics
 from firstk.objectives import Neighbors, Pairs
@@ -82,9 +81,9 @@ def test_score_of_a_candidate_weighs_each_octave_by_its_omega(monkeypatch):
     monkeypatch.setattr(selection, "per_row_scores", scored)
     harmonic = 1 / np.arange(1, 9)
     weights = np.array([harmonic[:2].sum(), harmonic[2:4].sum(), harmonic[4:].sum()]) / harmonic.sum()
-    score, resampled = selection._score(encoder, EvaluationData(X=X), "recall@10", "harmonic")
+    score, resampled = selection._score(encoder, Rows(X), "recall@10", "harmonic")
     assert score == pytest.approx(weights @ [0.2, 0.4, 1.0])
-    np.testing.assert_allclose(resampled, np.full(selection.RESAMPLES, score))
+    np.testing.assert_allclose(resampled, np.full(len(resampled), score))
 
 
 def slow_score(X, y, shrinkage):
@@ -218,11 +217,10 @@ def test_evaluation_data_is_what_was_held_out(beside):
     for name in names:
         np.testing.assert_array_equal(getattr(found, name), held[name])
     if beside == "scores":
-        assert found.X is None
         assert selection._evaluation_data({}, {"left": kept["left"], "right": held["right"]}).scores is None
     else:
-        np.testing.assert_array_equal(found.X_ref, kept["X"])
-        assert (found.y_ref is None) == (beside is None)
+        np.testing.assert_array_equal(found.reference.X, kept["X"])
+        assert (found.reference.y is None) == (beside is None)
 
 
 def correlated(rng, n, p):

@@ -123,22 +123,6 @@ def test_with_one_relevant_document_it_is_ndcg():
     np.testing.assert_allclose(partner_ndcg(Z_ref, Z, judgements[:, 1]), ndcg(Z_ref, Z, judgements))
 
 
-def test_a_row_does_not_find_itself():
-    X = rows(13)
-    mined = mined_partners(X)
-    own = partner_ndcg(X, X[mined.rows], mined.partners, exclude_self=mined.rows, at=1, ks=[6])
-    assert own > 0
-    assert partner_ndcg(X, X[mined.rows], mined.partners, at=1, ks=[6]) == 0
-
-
-def test_metric_is_the_mean_over_rows_that_have_a_partner():
-    X, X_ref = rows(14), rows(15, n=80)
-    scores = METRICS["mined_ndcg@10"].score(plain_truncation(X), EvaluationData(X=X, X_ref=X_ref), np.array([2, 6]))
-    mined = mined_partners(X, X_ref)
-    assert scores.n == len(mined.rows)
-    np.testing.assert_allclose(scores.score(), partner_ndcg(X_ref, X[mined.rows], mined.partners, ks=[2, 6]))
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [

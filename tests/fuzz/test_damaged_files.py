@@ -24,17 +24,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from firstk.advice.operating_points import OperatingPoint, PrecisionTable
 
-from firstk import FunnelIndex, PrefixCurve, PrefixEncoder
+from firstk import Evaluation, FunnelIndex, PrefixCurve, PrefixEncoder
 from firstk._base import arrays as array_files
-from firstk.advice.records import AxisStatistics, Comparison, HeldOutReport, ImageSamples, Packed
+from firstk.advice.records import AxisStatistics, ImageSamples, Packed, Report
 from firstk.encoder.storage.folder import read_extra
 from firstk.encoder.storage.info import model_info
 from firstk.exceptions import FirstkError
 from firstk.integrations import parts
 from firstk.moments.checkpoint import Checkpoint
 from firstk.moments.stream import Accumulated
+from firstk.quality.point import Point
 from firstk.retrieval import _file
 
 try:
@@ -50,18 +50,21 @@ X = RNG.standard_normal((30, 3)) * [3, 2, 1]
 Y = np.array(["a", "b", "c"])[np.arange(30) % 3]
 CURVE = PrefixCurve([1, 2, 4], [0.5, 0.75, 0.8], "accuracy", 0.9, "ours", n_evaluated=30, details={"metric": "cosine"},
                     low=[0.4, 0.7, 0.7], high=[0.6, 0.8, 0.9], confidence=0.95)  # fmt: skip
-STUDY = HeldOutReport(
+EVALUATION = Evaluation(
+    (Point(1, "int8", 1, 0.2), Point(2, "float32", 8, 0.5), Point(2, "float32", 8, 0.3, code="PCA")), "accuracy"
+)
+STUDY = Report(
     facts={"file": "a.npz", "rows": 30},
     rows=30,
     columns=6,
     itemsize=4,
     held_out="Evaluated on 6 rows.",
-    comparisons=(Comparison(CURVE, (PrefixCurve([1, 2], [0.2, 0.3], "accuracy", label="PCA"),)),),
+    evaluations=(EVALUATION,),
+    choice=EVALUATION.choose(keep=0.9, relative_to="best"),
     axes=AxisStatistics((3.0, 2.0), (1.0, 0.5), (1.5, 0.4), (0.4, 0.2), "accuracy", 0.1, 1.0, 2),
     images=ImageSamples(
         (2, 3), ("a", "b"), *(Packed.of(RNG.random(s)) for s in ((2, 6), (2, 4), (4, 6), (1, 6))), 0, 1
     ),
-    precisions=PrecisionTable([OperatingPoint(1, "int8", 1, 0.2), OperatingPoint(2, "float32", 8, 0.5)], "accuracy"),
     notes=("a note",),
 )
 JOB = {"job": "fit"}
@@ -101,7 +104,7 @@ def read_model(home):
         repr(enc.get_params()),
         facts,
         contents(enc._statistics.to_arrays()),
-        HeldOutReport.from_json(read_extra(home / "model", "study.json")),
+        Report.from_json(read_extra(home / "model", "study.json")),
     )
 
 
@@ -208,7 +211,7 @@ KINDS = {
     "stream checkpoint": Kind(write_stream, read_stream, forge=forge_arrays),
     "curve": record("curve.json", CURVE),
     "study": record("study.json", STUDY),
-    "precision table": record("table.json", STUDY.precisions),
+    "evaluation": record("table.json", EVALUATION),
 }
 if torch is not None:
     KINDS["training checkpoint"] = Kind(write_training, read_training, forge=forge_arrays)

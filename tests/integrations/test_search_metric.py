@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from firstk import PrefixEncoder, Similarity
-from firstk.metrics import EvaluationData
+from firstk import PrefixEncoder, Rows, Similarity
 from firstk.metrics.curve import prefix_curve
 
 OBJECTIVES = {
@@ -20,7 +19,7 @@ def promised(request, digits):
     """Return an encoder, documents, queries, the neighbors of the vectors, and the recall that the curve promises."""
     X, Q = digits.X_train[:300].astype(np.float32), digits.X_test[:60].astype(np.float32)
     encoder = PrefixEncoder(objective=OBJECTIVES[request.param]).fit(digits.X_train, digits.y_train)
-    curve = prefix_curve(encoder.encoder_, EvaluationData(X=Q, X_ref=X), "recall@10")
+    curve = prefix_curve(encoder.encoder_, Rows(Q, reference=Rows(X)), "recall@10")
     units = [A / np.linalg.norm(A, axis=1, keepdims=True) for A in (Q, X)]
     truth = np.argsort(-(units[0] @ units[1].T), axis=1, kind="stable")[:, :10]
     return encoder, X, Q, truth, curve

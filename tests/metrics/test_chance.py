@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from firstk.metrics.curve import METRICS, EvaluationData
+from firstk import Rows, Search
+from firstk.metrics.curve import METRICS
 from firstk.metrics.search import search_per_query
 
 RNG = np.random.default_rng(0)
@@ -27,9 +28,7 @@ def test_random_codes_score_what_chance_says(metric, measure, at, filtered):
         fields = {"query_field": np.arange(QUERIES) % 2, "document_field": np.arange(DOCUMENTS) % 2}
     same = JUDGED[:, 0] % 2 == JUDGED[:, 1] % 2
     relevance = JUDGED[same] if filtered else JUDGED
-    data = EvaluationData(
-        queries=np.zeros((QUERIES, 6)), documents=np.zeros((DOCUMENTS, 6)), relevance=relevance, **fields
-    )
+    data = Search(np.zeros((QUERIES, 6)), np.zeros((DOCUMENTS, 6)), relevance, **fields)
     codes = [(RNG.standard_normal((DOCUMENTS, 6)), RNG.standard_normal((QUERIES, 6))) for _ in range(300)]
     drawn = [search_per_query(*pair, relevance, measure, at=at, ks=[6], **fields)[1].mean() for pair in codes]
     assert METRICS[metric].chance(data) == pytest.approx(np.mean(drawn), abs=4 * np.std(drawn) / np.sqrt(300))
@@ -37,15 +36,12 @@ def test_random_codes_score_what_chance_says(metric, measure, at, filtered):
 
 def test_weights_and_rows_that_are_queries_count():
     relevance = np.array([[0, 1, 1], [1, 2, 1]])
-    data = EvaluationData(
-        queries=np.zeros((2, 3)), documents=np.zeros((200, 3)), relevance=relevance, query_weight=[1.0, 0.0],
-        query_rows=[0, -1],
-    )  # fmt: skip
+    data = Search(np.zeros((2, 3)), np.zeros((200, 3)), relevance, weight=[1.0, 0.0], query_rows=[0, -1])
     assert METRICS["relevant_recall@100"].chance(data) == pytest.approx(100 / 199)
 
 
 def test_a_label_is_guessed_by_its_share():
-    data = EvaluationData(X=np.zeros((4, 1)), y=[0, 0, 1, 1], X_ref=np.zeros((4, 1)), y_ref=[0, 0, 0, 1])
+    data = Rows(np.zeros((4, 1)), [0, 0, 1, 1], reference=Rows(np.zeros((4, 1)), [0, 0, 0, 1]))
     assert METRICS["1nn_accuracy"].chance(data) == pytest.approx(0.5)
     assert METRICS["spearman"].chance(data) == 0.0
     assert METRICS["recall@10"].chance(data) is None

@@ -8,9 +8,9 @@ from scipy.stats import spearmanr
 from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsClassifier
 
-from firstk import PrefixEncoder, Similarity
+from firstk import PrefixEncoder, Rows, Similarity
 from firstk.exceptions import InvalidInputError
-from firstk.metrics import EvaluationData, prefix_curve
+from firstk.metrics import prefix_curve
 from firstk.metrics.curve import per_row_scores
 from slow_reference import classes_of, correlated, residual
 
@@ -247,12 +247,14 @@ def test_judged_documents_are_named_when_missing(data):
         enc.curve(data["X"], metric="ndcg@10")
 
 
-def test_an_estimator_serves_as_its_encoder_and_an_array_is_no_evaluation_data():
+def test_an_estimator_serves_as_its_encoder_and_an_array_is_no_data():
     X = np.random.default_rng(0).normal(size=(60, 5))
     enc = PrefixEncoder(3).fit(X)
-    data = EvaluationData(X=X)
+    data = Rows(X)
     assert prefix_curve(enc, data, "explained_variance") == prefix_curve(enc.encoder_, data, "explained_variance")
-    with pytest.raises(InvalidInputError, match=r"'data' parameter of prefix_curve must be an EvaluationData.*ndarray"):
+    with pytest.raises(
+        InvalidInputError, match=r"'data' parameter of prefix_curve must be Rows, Pairs or Search.*ndarray"
+    ):
         prefix_curve(enc, X)
     with pytest.raises(InvalidInputError, match="'encoder' parameter of prefix_curve must be a FittedEncoder or"):
         prefix_curve("fisher", data)
@@ -262,9 +264,9 @@ def test_scores_of_the_same_rows_share_what_they_explain():
     rng = np.random.default_rng(0)
     X = correlated(rng, 60, 6)
     encoder = PrefixEncoder(3).fit(X[:40]).encoder_
-    ks, data = np.array([2, 3]), EvaluationData(X=X[40:], X_ref=X[:40])
+    ks, data = np.array([2, 3]), Rows(X[40:], reference=Rows(X[:40]))
     first, second = (per_row_scores(encoder, data, "readback_variance", ks) for _ in range(2))
-    other = per_row_scores(encoder, EvaluationData(X=X[30:50], X_ref=X[:30]), "readback_variance", ks)
+    other = per_row_scores(encoder, Rows(X[30:50], reference=Rows(X[:30])), "readback_variance", ks)
     assert first.targets is second.targets
     assert other.targets is not first.targets
     np.testing.assert_allclose(other.targets, X[30:50] - X[30:50].mean(axis=0), atol=1e-12)

@@ -10,12 +10,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from firstk.advice.precision_cost import precision_table
-from firstk.advice.recommending import Limits, recommend
 
-from firstk import Fisher, PrefixEncoder, Similarity
+from firstk import Fisher, PrefixEncoder, Rows, Similarity, evaluate
 from firstk.data import load_banking77, load_digits, two_blocks
-from firstk.metrics import EvaluationData, nearest_neighbors
+from firstk.metrics import nearest_neighbors
+from firstk.quality.choose import Limits, choose
 
 
 def low_rank(seed: int = 5, n: int = 400, p: int = 60):
@@ -51,9 +50,9 @@ def encoders(X):
 
 def recommended(encoder, data):
     """Return in words what is chosen, and what is advised, for shares of the raw and of the best score."""
-    table = precision_table(encoder, data, "1nn_accuracy")
+    table = evaluate(encoder, data, "1nn_accuracy")
     advice = [
-        recommend(table, Limits(keep=keep, relative_to=whole))
+        choose(table, Limits(keep=keep, relative_to=whole))
         for whole in ("input", "best")
         for keep in (0.8, 0.9, 0.95, 0.99)
     ]
@@ -84,7 +83,7 @@ def main(out: Path, folder: str | None = None) -> None:
                     # 0 for a share that no length keeps.
                     lengths = [k or 0 for k in curve.smallest_lengths(relative_to=whole).values()]
                     arrays[f"{stem}|decision:k of {whole}"] = np.array(lengths)
-                data = EvaluationData(X=rows[held], y=y[held], X_ref=rows[kept], y_ref=y[kept])
+                data = Rows(rows[held], y[held], reference=Rows(rows[kept], y[kept]))
                 arrays[f"{stem}|decision:recommended"] = recommended(enc.encoder_, data)
                 arrays[f"{stem}|decision:shrinkage"] = np.array([getattr(enc.objective_, "shrinkage", None) or 0.0])
                 arrays[f"{stem}|components"] = enc.components_.astype(np.float64)

@@ -229,7 +229,7 @@ def _has_note(outcome: Outcome) -> bool:
 
 
 def _lines(outcome: Outcome, queries: list[str]) -> list[str]:
-    from firstk.encoder.recommendation import bytes_text
+    from firstk.words.text import bytes_text
 
     speed = f"{outcome.seconds:.1f} s ({outcome.rows / max(outcome.seconds, 1e-9):,.0f} a second)"
     codes = f"{number_of(outcome.k, 'coordinate')} as {outcome.precision}"

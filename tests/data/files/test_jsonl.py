@@ -6,10 +6,10 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from firstk.advice.judged_pairs import read_judged_pairs
 
 from firstk import PrefixEncoder
 from firstk.advice.inputs import VectorSource, read_rows
+from firstk.advice.judgements import read_judged
 from firstk.data.files import open_vectors, write_vectors
 from firstk.data.files.beside import load_columns, open_column
 from firstk.data.files.contract import exactly
@@ -274,6 +274,7 @@ def test_labels_and_pairs_in_files_of_their_own(tmp_path, monkeypatch):
     with pytest.raises(InvalidInputError, match=r"Name one: y\.jsonl\.gz:id"):
         read_rows("x.npy", labels="y.jsonl.gz")
     lines(tmp_path / "p.jsonl", [{"left": i, "right": (i + 1) % 12, "score": i / 12} for i in range(12)])
-    pairs = read_judged_pairs(VectorSource("x.npy", pairs="p.jsonl:left,right,score", by_row=True))
-    assert pairs.pairs.tolist() == [[i, (i + 1) % 12] for i in range(12)]
-    assert pairs.scores.tolist() == [i / 12 for i in range(12)]
+    pairs = read_judged(VectorSource("x.npy", pairs="p.jsonl:left,right,score", by_row=True))
+    np.testing.assert_array_equal(pairs.data.left, X)
+    np.testing.assert_array_equal(pairs.data.right, np.roll(X, -1, axis=0))
+    assert pairs.data.scores.tolist() == [i / 12 for i in range(12)]

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from firstk import Classification, FullPrefix, Gradient, PrefixEncoder, Similarity, SparsePrefix
+from firstk import Classification, FullPrefix, Gradient, Pairs, PrefixEncoder, Similarity, SparsePrefix
 from firstk.advice.baselines import BASELINES
 from firstk.data import load_banking77, load_digits, load_fashion_mnist, load_stsb, split, two_blocks
 from firstk.metrics import paired_cosines
-from firstk.metrics.curve import EvaluationData, prefix_curve
+from firstk.metrics.curve import prefix_curve
 from firstk.solvers.gradient import loop
 
 pytest.importorskip("torch")
@@ -198,7 +198,7 @@ def test_sts_benchmark_from_scored_pairs(data_folder, capsys, d, objective, solv
     rows = np.concatenate(sts.part("train")[:2])
     lines = [f"share of the full score kept at {ks}", shares("firstk", curve, curve.input_score)]
     for name, make in BASELINES.items():
-        base = prefix_curve(make(rows), EvaluationData(left=left, right=right, scores=scores), "spearman", ks)
+        base = prefix_curve(make(rows), Pairs(left, right, scores=scores), "spearman", ks)
         lines.append(shares(name, base, curve.input_score))
         assert (np.array(curve.score) > np.array(base.score)).all()
     with capsys.disabled():
