@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from firstk import Fisher, PrefixEncoder, Similarity
+from firstk import Fisher, PrefixEncoder
 from firstk.data import load_digits
-from firstk.estimator.fit_files import MOST_HELD, MOST_REFERENCE, draw, fit_files, fit_stream
+from firstk.estimator.fit_files import MOST_HELD, MOST_REFERENCE, Stream, draw, fit_files, fit_stream
 from firstk.exceptions import InvalidInputError
 
 
@@ -19,6 +19,12 @@ def batches(X, y=None, size=400):
     for start in range(0, len(X), size):
         rows = slice(start, start + size)
         yield {"X": X[rows]} if y is None else {"X": X[rows], "y": y[rows]}
+
+
+def fitted(encoder, X, y=None, *, size=400, share=0.2, seed=0):
+    """Fit on batches of rows with a share held out, and return the encoder with its stream."""
+    stream = Stream(batches(X, y, size), parts=draw(len(X), share, seed))
+    return fit_stream(encoder, stream), stream
 
 
 def test_parts_are_disjoint_drawn_by_seed_and_bounded():
@@ -48,66 +54,42 @@ def test_a_share_that_is_no_row_is_a_sentence():
 def test_streamed_is_fitted_on_the_other_rows(digits, size):
     X, y = digits
     parts = draw(len(X), 0.2, 3)
-    done = fit_stream(PrefixEncoder(8, objective="fisher"), batches(X, y, size), parts)
+    encoder, stream = fitted(PrefixEncoder(8, objective="fisher"), X, y, size=size, seed=3)
     rest = np.setdiff1d(np.arange(len(X)), parts.held)
     slow = PrefixEncoder(8, objective="fisher").fit(X[rest], y[rest])
     size = np.abs(slow.components_).max()  # single-precision sums, taken in another order
-    np.testing.assert_allclose(done.encoder.components_ / size, slow.components_ / size, atol=1e-4)
-    np.testing.assert_array_equal(done.held["X"], X[parts.held])
-    np.testing.assert_array_equal(done.held["y"], y[parts.held])
-    np.testing.assert_array_equal(done.reference["X"], X[parts.reference])
-    assert done.rows == len(rest)
+    np.testing.assert_allclose(encoder.components_ / size, slow.components_ / size, atol=1e-4)
+    np.testing.assert_array_equal(stream.held.X, X[parts.held])
+    np.testing.assert_array_equal(stream.held.y, y[parts.held])
+    np.testing.assert_array_equal(stream.reference.X, X[parts.reference])
+    assert stream.seen == len(X)
+    assert encoder.encoder_.config["rows"] == len(rest)
 
 
 def test_auto_settings_do_not_depend_on_batches(digits):
     X, y = digits
-    fits = [
-        fit_stream(PrefixEncoder(8, objective=Fisher(shrinkage="auto")), batches(X, y, size), draw(len(X), 0.2))
-        for size in (150, 1797)
-    ]
-    assert fits[0].encoder.objective_ == fits[1].encoder.objective_
+    fits = [fitted(PrefixEncoder(8, objective=Fisher(shrinkage="auto")), X, y, size=size)[0] for size in (150, 1797)]
+    assert fits[0].objective_ == fits[1].objective_
 
 
 def test_labels_are_kept_for_judging_where_the_objective_does_not_take_them(digits):
     X, y = digits
-    done = fit_stream(PrefixEncoder(8), batches(X, y), draw(len(X), 0.2))
-    assert done.data.y is not None
-    assert done.encoder.encoder_.config["objective"] == "reconstruction"
-
-
-def test_a_file_of_ones_own_is_held_out_and_all_rows_are_fitted(digits):
-    X, _ = digits
-    done = fit_stream(PrefixEncoder(8), batches(X[:1000]), draw(1000, 0.0), {"X": X[1000:]})
-    assert done.rows == 1000
-    np.testing.assert_array_equal(done.data.X, X[1000:])
+    encoder, stream = fitted(PrefixEncoder(8), X, y)
+    assert stream.held.y is not None
+    assert encoder.encoder_.config["objective"] == "reconstruction"
 
 
 def test_half_precision_is_fitted_as_single(digits):
     X, _ = digits
-    half = fit_stream(PrefixEncoder(8), batches(X.astype(np.float16)), draw(len(X), 0.2))
-    single = fit_stream(PrefixEncoder(8), batches(X), draw(len(X), 0.2))
-    np.testing.assert_allclose(np.abs(half.encoder.components_), np.abs(single.encoder.components_), atol=2e-2)
-    assert half.held["X"].dtype == np.float32
-
-
-def test_pairs_stream_too():
-    rng = np.random.default_rng(0)
-    left = rng.normal(size=(120, 6))
-    right = left + rng.normal(size=(120, 6))
-    scores = np.sum(left * right, axis=1)
-    whole = {"left": left, "right": right, "scores": scores}
-    parts = draw(120, 0.25, 0)
-    objective = Similarity(shrinkage=0.5, neighbor_weight=0.0)
-    done = fit_stream(PrefixEncoder(2, objective=objective), [whole], parts)
-    rest = np.setdiff1d(np.arange(120), parts.held)
-    slow = PrefixEncoder(2, objective=objective).fit_pairs(left[rest], right[rest], scores[rest])
-    np.testing.assert_allclose(done.encoder.components_, slow.components_, atol=1e-6)
-    assert len(done.data.left) == len(done.data.scores) == 30
+    half, stream = fitted(PrefixEncoder(8), X.astype(np.float16))
+    single, _ = fitted(PrefixEncoder(8), X)
+    np.testing.assert_allclose(np.abs(half.components_), np.abs(single.components_), atol=2e-2)
+    assert stream.held.X.dtype == np.float32
 
 
 def test_nothing_to_fit_is_a_sentence():
     with pytest.raises(InvalidInputError, match="no row to fit on"):
-        fit_stream(PrefixEncoder(), [], draw(0, 0.0))
+        fit_stream(PrefixEncoder(), Stream([]))
 
 
 def test_what_is_trained_sees_all_rows_and_an_interruption_is_no_result(digits, monkeypatch):
@@ -120,9 +102,9 @@ def test_what_is_trained_sees_all_rows_and_an_interruption_is_no_result(digits, 
 
     X, y = digits
     make = lambda: PrefixEncoder(4, objective=Fisher(), solver=Gradient(epochs=60), random_state=0)  # noqa: E731
-    done = fit_stream(make(), batches(X, y), draw(len(X), 0.2))
-    assert done.encoder.solver_ == "gradient"
-    assert done.rows == 1438
+    encoder, stream = fitted(make(), X, y)
+    assert encoder.solver_ == "gradient"
+    assert (stream.seen, stream.held.n) == (len(X), len(X) - 1438)
 
     @contextmanager
     def already_interrupted():
@@ -132,7 +114,7 @@ def test_what_is_trained_sees_all_rows_and_an_interruption_is_no_result(digits, 
 
     monkeypatch.setattr(_loop, "interruptible", already_interrupted)
     with pytest.warns(UserWarning, match="interrupted"), pytest.raises(KeyboardInterrupt):
-        fit_stream(make(), batches(X, y), draw(len(X), 0.2))
+        fitted(make(), X, y)
 
 
 def test_fit_files_takes_an_estimator_that_has_not_been_fitted(tmp_path):

@@ -15,7 +15,7 @@ import pytest
 from firstk import PrefixEncoder
 from firstk._base import arrays as arrays_file
 from firstk.data.files import open_vectors, write_vectors
-from firstk.estimator.fit_files import chunks_of, draw, fit_files, fit_stream
+from firstk.estimator.fit_files import Stream, chunks_of, draw, fit_files, fit_stream
 from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.moments.checkpoint import Checkpoint
 from firstk.moments.moments import Moments
@@ -105,13 +105,13 @@ def test_objects_raise_an_error_by_name():
 @pytest.mark.parametrize("size", [1, 7, 300, 900])
 def test_any_cut_gives_the_fit_in_memory(objective, size):
     expected = PrefixEncoder(objective=objective).fit(X, Y)
-    found = fit_stream(PrefixEncoder(objective=objective), batches(size)).encoder
+    found = fit_stream(PrefixEncoder(objective=objective), Stream(batches(size)))
     np.testing.assert_allclose(found.components_, expected.components_, atol=1e-9)
     assert found.encoder_.config["data_fingerprint"] == expected.encoder_.config["data_fingerprint"]
 
 
 def test_the_number_of_workers_changes_no_byte():
-    fits = [fit_stream(PrefixEncoder(objective="fisher"), batches(50), workers=n).encoder for n in (1, 2, 5)]
+    fits = [fit_stream(PrefixEncoder(objective="fisher"), Stream(batches(50)), workers=n) for n in (1, 2, 5)]
     assert same_bytes(fits[0], fits[1])
     assert same_bytes(fits[0], fits[2])
 
@@ -178,26 +178,26 @@ def test_an_interruption_keeps_a_checkpoint_and_resume_gives_the_same_bytes(tmp_
     folder, file = tmp_path / "shards", tmp_path / "moments.checkpoint"
     folder.mkdir()
     chunks, parts = table_of(folder), draw(N, 0.1, 1)
-    whole = fit_stream(PrefixEncoder(objective="fisher"), chunks, parts)
+    once, again = Stream(chunks, parts=parts), Stream(chunks, parts=parts)
+    whole = fit_stream(PrefixEncoder(objective="fisher"), once)
     with pytest.raises(KeyboardInterrupt):
-        fit_stream(
-            PrefixEncoder(objective="fisher"), interrupting(3, chunks), parts, workers=1, checkpoint=Checkpoint(file)
-        )
+        stopped = Stream(interrupting(3, chunks), parts=parts)
+        fit_stream(PrefixEncoder(objective="fisher"), stopped, workers=1, checkpoint=Checkpoint(file))
     assert file.exists()
     with pytest.raises(InvalidInputError, match="resume=True"):
-        fit_stream(PrefixEncoder(objective="fisher"), chunks, parts, checkpoint=Checkpoint(file))
+        fit_stream(PrefixEncoder(objective="fisher"), again, checkpoint=Checkpoint(file))
     told = []
     resumed = fit_stream(
-        PrefixEncoder(objective="fisher"), chunks, parts, checkpoint=Checkpoint(file, resume=True), progress=told.append
+        PrefixEncoder(objective="fisher"), again, checkpoint=Checkpoint(file, resume=True), progress=told.append
     )
     assert 0 < told[0] < N, "what the checkpoint held is told first"
     assert sum(told) == N
     assert len(told) > 1
-    assert same_bytes(resumed.encoder, whole.encoder)
+    assert same_bytes(resumed, whole)
     for name in ("X", "y"):
-        np.testing.assert_array_equal(resumed.held[name], whole.held[name])
-        np.testing.assert_array_equal(resumed.reference[name], whole.reference[name])
-    assert resumed.rows == whole.rows
+        np.testing.assert_array_equal(getattr(again.held, name), getattr(once.held, name))
+        np.testing.assert_array_equal(getattr(again.reference, name), getattr(once.reference, name))
+    assert again.seen == once.seen == N
     assert not file.exists(), "a finished run has no checkpoint"
 
 
@@ -208,9 +208,8 @@ def test_the_checkpoint_of_another_run_raises_an_error(tmp_path, change):
     folder.mkdir()
     chunks, parts = table_of(folder), draw(N, 0.1, 1)
     with pytest.raises(KeyboardInterrupt):
-        fit_stream(
-            PrefixEncoder(objective="fisher"), interrupting(2, chunks), parts, workers=1, checkpoint=Checkpoint(file)
-        )
+        stopped = Stream(interrupting(2, chunks), parts=parts)
+        fit_stream(PrefixEncoder(objective="fisher"), stopped, workers=1, checkpoint=Checkpoint(file))
     encoder = PrefixEncoder(2 if change == "settings" else None, objective="fisher")
     if change == "files":
         os.utime(folder / "part-5.npz", (1, 1))
@@ -218,7 +217,7 @@ def test_the_checkpoint_of_another_run_raises_an_error(tmp_path, change):
     if change == "held out":
         parts = draw(N, 0.2, 1)
     with pytest.raises(InvalidInputError, match="belongs to another run"):
-        fit_stream(encoder, chunks, parts, checkpoint=Checkpoint(file, resume=True))
+        fit_stream(encoder, Stream(chunks, parts=parts), checkpoint=Checkpoint(file, resume=True))
 
 
 def table_of_again(folder):
@@ -230,7 +229,7 @@ def test_a_file_that_is_no_checkpoint_raises_an_error(tmp_path):
     file = tmp_path / "moments.checkpoint"
     file.write_bytes(b"nothing of the kind")
     with pytest.raises(CorruptModelError, match="cannot be read"):
-        fit_stream(PrefixEncoder(), batches(100), checkpoint=Checkpoint(file, resume=True))
+        fit_stream(PrefixEncoder(), Stream(batches(100)), checkpoint=Checkpoint(file, resume=True))
 
 
 SLOW = """

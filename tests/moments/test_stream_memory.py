@@ -23,14 +23,15 @@ from firstk import PrefixEncoder
 from firstk.moments import stream as accumulating
 from firstk.data.files import open_vectors
 from firstk.data.files.beside import open_column
-from firstk.estimator.fit_files import fit_stream, chunks_of
+from firstk.estimator.fit_files import Stream, fit_stream, chunks_of
 accumulating._CHUNK_NUMBERS = 400_000
 folder, objective, shards = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 table, labels = open_vectors(folder / "vectors"), open_column(folder / "labels.npy")
 table.shards = table.shards[:shards]
 chunks = chunks_of(table, lambda batch: labels.take(batch.rows))
-done = fit_stream(PrefixEncoder(8, objective=objective), chunks, workers=2)
-print(done.rows, Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
+stream = Stream(chunks)
+fit_stream(PrefixEncoder(8, objective=objective), stream, workers=2)
+print(stream.seen, Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 """
 
 
