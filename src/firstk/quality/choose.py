@@ -318,7 +318,8 @@ def _offers(rule: _Rule, table: Evaluation, own: np.ndarray, others: np.ndarray)
             offers.append(rule.described(place, own | others, reason))
     if chosen is not None:
         offers.append(rule.described(chosen, own, "best" if limits.keep is None else "cheapest"))
-        offers += rule.safe(own, chosen)
+        if offers[-1].low is not None and offers[-1].low < (limits.keep or 0.0) - ROUNDING:
+            offers += rule.safe(own, chosen)
         if not offers[0].point.code and (rival := rule.rival(every_other, chosen)) is not None:
             offers.append(rule.plain(rival, "ahead" if rule.is_ahead(rival, chosen) else "behind"))
     everything = own if own.any() else np.array([point.own for point in table.points])

@@ -34,8 +34,8 @@ class Difference:
     Examples
     --------
     >>> ahead = Difference.of(0.02, [0.01, 0.02, 0.03, 0.02])
-    >>> ahead.clear, ahead.level
-    (True, False)
+    >>> ahead.clear, ahead.level, Difference(-0.02, -0.03, -0.01).level
+    (True, True, False)
     """
 
     value: float

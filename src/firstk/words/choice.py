@@ -28,10 +28,10 @@ ABOVE_RAW = "More than 100 % means better than the raw vectors: a fit can drop w
 def answer(choice: Choice, rows: int | None = None) -> list[str]:
     """Return what to store, what it keeps, and how sure that is; with `rows`, the bytes of so many vectors."""
     if choice.chance is not None:
+        scored = f"{choice.metric} {choice.reference_score:.4f}"
         return [
-            f"Check the inputs: neither the raw vectors ({choice.metric} {choice.reference_score:.4f}) nor the codes "
-            f"do better than chance ({choice.chance:.4f}). Most often labels, ids or row numbers do not belong to these "
-            "vectors."
+            f"Check the inputs: neither the raw vectors ({scored}) nor the codes do better than chance "
+            f"({choice.chance:.4f}). Most often labels, ids or row numbers do not belong to these vectors."
         ]
     advised = choice.advised
     if advised is None:
@@ -120,7 +120,8 @@ def _how_sure(choice: Choice, advised: Offer) -> Iterator[str]:
         elif own is not None and own.low is not None:
             yield f"The whole interval keeps {100 * keep:g} %."
         return
-    if most is None or choice.limits.k is not None or choice.limits.seconds is not None or advised.share is None:
+    others = choice.limits.k is not None or choice.limits.seconds is not None or not choice.limits.any_precision
+    if most is None or others or advised.share is None:
         return
     if (advised.share if advised.high is None else advised.high) < HEAVY:
         yield f"Less than {HEAVY:.0%} is a heavy loss. Allow more than {number_of(most, 'byte')}, or ask for a share."
