@@ -1,7 +1,8 @@
-"""Precision tables: every point against rounding, cutting and scoring by hand."""
+"""Evaluations: every point against rounding, cutting and scoring by hand."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from itertools import pairwise
 
@@ -12,12 +13,13 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from firstk import Pairs, PrefixEncoder, Rows, evaluate
 from firstk._base.concurrency import in_worker
-from firstk.advice import precision_cost
 from firstk.advice.baselines import baselines_of
 from firstk.advice.evaluate import default_bytes, finer_ladder, ladder, search_times
 from firstk.data import load_digits
 from firstk.data.precision import PRECISIONS
 from firstk.exceptions import InvalidInputError
+
+MODULE = sys.modules["firstk.advice.evaluate"]
 
 
 def unit(Z):
@@ -35,7 +37,7 @@ def evidence_of(d):
 
 def test_neighbor_accuracy_of_rounded_references(digits):
     enc = PrefixEncoder(objective="fisher").fit(digits.X_train, digits.y_train)
-    made = evaluate(enc.encoder_, evidence_of(digits), ks=[3, 9])
+    made = evaluate(enc.encoder_, evidence_of(digits), ks=[3, 9], sizes=(), baselines=False)
     assert len(made.prefixes) == 2 * (len(PRECISIONS) - 1)
     assert (made.metric, made.input_bytes, made.n_evaluated) == ("1nn_accuracy", 64 * 4, len(digits.X_test))
     for point in made.prefixes:
@@ -55,36 +57,36 @@ def test_scores_and_draws_do_not_depend_on_the_cores(digits, monkeypatch, metric
     others = {name: code for name, code in baselines_of(digits.X_train).items() if name in ("PCA", "plain truncation")}
     tables = []
     for cores in (1, 4):
-        monkeypatch.setattr(precision_cost, "cores", lambda cores=cores: cores)
-        tables.append(evaluate(encoder, evidence_of(digits), metric, ks=[2, 9], others=others))
+        monkeypatch.setattr(MODULE, "cores", lambda cores=cores: cores)
+        tables.append(evaluate(encoder, evidence_of(digits), metric=metric, ks=[2, 9], baselines=others))
     alone, together = tables
     assert [point for point in alone.points if point.code == "PCA" and point.precision == "embedded"]
     assert [replace(point, score=0.0) for point in alone] == [replace(point, score=0.0) for point in together]
     assert np.allclose([point.score for point in alone], [point.score for point in together], rtol=0, atol=1e-9)
-    assert np.allclose(alone.resampled.array(), together.resampled.array(), rtol=0, atol=1e-6)
+    assert np.allclose(alone.draws.array(), together.draws.array(), rtol=0, atol=1e-6)
 
 
-def test_codes_of_many_rows_are_scored_one_at_a_time(digits):
+def test_codes_of_many_rows_are_scored_one_at_a_time(digits, monkeypatch):
     encoder = PrefixEncoder(4).fit(digits.X_train).encoder_
     many = np.broadcast_to(np.float32(0), (10_000_000, 64))
-    assert at_once(encoder, Rows(many)) == 1
-    assert at_once(encoder, Rows(digits.X_test)) == precision_cost.cores()
+    monkeypatch.setattr(MODULE, "cores", lambda: 4)
+    for rows, expected in ((many, {False}), (digits.X_test, {True})):
+        grid = MODULE._Grid(encoder, Rows(rows), "readback_variance", [4], [], True, 0)
+        assert set(grid._beside_one_another(lambda item: in_worker(), range(8))) == expected
 
 
 @pytest.mark.parametrize("room", [1, 3])
 def test_without_room_for_a_code_on_each_core_every_code_has_all_cores(digits, monkeypatch, room):
     """A worker has one core, and does what it would spread over the others one after the other."""
     encoder = PrefixEncoder(4).fit(digits.X_train).encoder_
-    given, workers = precision_cost.per_row_scores, []
-    monkeypatch.setattr(precision_cost, "cores", lambda: 4)
-    monkeypatch.setattr(
-        precision_cost, "per_row_scores", lambda *parts: (workers.append(in_worker()), given(*parts))[1]
-    )
-    taken = precision_cost.COPIES * 4 * digits.X_train.size
+    given, workers = MODULE.per_row_scores, []
+    monkeypatch.setattr(MODULE, "cores", lambda: 4)
+    monkeypatch.setattr(MODULE, "per_row_scores", lambda *parts: (workers.append(in_worker()), given(*parts))[1])
+    taken = MODULE.COPIES * 4 * digits.X_train.size
     for most, inside in ((room * taken, False), (4 * taken, True)):
-        monkeypatch.setattr(precision_cost, "AT_ONCE", most)
+        monkeypatch.setattr(MODULE, "AT_ONCE", most)
         workers.clear()
-        evaluate(encoder, evidence_of(digits), ks=[4], precisions=["float32", "int8"], sizes=[])
+        evaluate(encoder, evidence_of(digits), ks=[4], precisions=["float32", "int8"], sizes=[], baselines=False)
         assert workers
         assert set(workers) == {inside}
 
@@ -99,7 +101,7 @@ def test_bits_take_a_byte_a_column_at_most():
 
 def test_raw_vectors_are_those_of_the_curve(digits):
     enc = PrefixEncoder(4, objective="fisher").fit(digits.X_train, digits.y_train)
-    made = evaluate(enc.encoder_, evidence_of(digits), ks=[4], precisions=["float32"])
+    made = evaluate(enc.encoder_, evidence_of(digits), ks=[4], precisions=["float32"], baselines=False)
     raw = KNeighborsClassifier(1, metric="cosine").fit(digits.X_train, digits.y_train)
     assert made.input_score == pytest.approx(raw.score(digits.X_test, digits.y_test))
     reference = (digits.X_train, digits.y_train)
@@ -113,7 +115,7 @@ def test_codes_that_are_normalized_are_rounded_after_that():
     scores = np.sum(left * right, axis=1)
     enc = PrefixEncoder(objective="similarity").fit_pairs(left, right, scores)
     assert enc.encoder_.normalized
-    made = evaluate(enc.encoder_, Pairs(left, right, scores=scores), ks=[2, 4])
+    made = evaluate(enc.encoder_, Pairs(left, right, scores=scores), ks=[2, 4], sizes=(), baselines=False)
     assert made.metric == "spearman"
     for point in made.prefixes:
         stored = enc.encode_document(right, point.k)
@@ -130,7 +132,7 @@ def test_embedded_bits_of_scored_pairs_are_compared_with_queries_as_encode_query
     right, scores = left + rng.normal(size=left.shape), rng.normal(size=600)
     encoder = PrefixEncoder(objective="similarity").fit_pairs(left, right, scores + (left * right).sum(axis=1)).encoder_
     data = Pairs(left, right, scores=scores + (left * right).sum(axis=1))
-    made = evaluate(encoder, data, ks=[4])
+    made = evaluate(encoder, data, ks=[4], baselines=False)
     found = [point for point in made.points if point.precision == "embedded" and not point.code]
     assert found
     for point in found:
@@ -143,7 +145,7 @@ def test_embedded_bits_of_scored_pairs_are_compared_with_queries_as_encode_query
 
 def test_explained_variance_of_rounded_codes(digits):
     enc = PrefixEncoder(8).fit(digits.X_train)
-    made = evaluate(enc.encoder_, Rows(digits.X_test), ks=[8])
+    made = evaluate(enc.encoder_, Rows(digits.X_test), metric="explained_variance", ks=[8], sizes=(), baselines=False)
     X = digits.X_test - enc.mean_
     for point in made.prefixes:
         Z = enc.transform(digits.X_test)
@@ -159,9 +161,9 @@ def test_recall_finds_its_truth_once(digits, monkeypatch):
     found = neighbors.nearest_neighbors
     monkeypatch.setattr(neighbors, "nearest_neighbors", lambda *a, **k: calls.append(1) or found(*a, **k))
     enc = PrefixEncoder(8).fit(digits.X_train)
-    made = evaluate(enc.encoder_, Rows(digits.X_test), "recall@10", ks=[4, 8])
+    made = evaluate(enc.encoder_, Rows(digits.X_test), metric="recall@10", ks=[4, 8], baselines=False)
     assert len(calls) == 1
-    assert made.choose(k=8, precision="float32").score == enc.curve(digits.X_test, metric="recall@10").at(8)
+    assert made.curve().at(8) == enc.curve(digits.X_test, metric="recall@10").at(8)
 
 
 def test_ladder_goes_by_half_octaves():
@@ -180,7 +182,7 @@ def test_lengths_to_choose_among_are_no_more_than_a_quarter_apart(d):
 
 def test_latency_grows_with_the_stated_rows(digits):
     enc = PrefixEncoder(8).fit(digits.X_train)
-    made = evaluate(enc.encoder_, Rows(digits.X_test), ks=[2, 8], latency=True, rows=50_000)
+    made = evaluate(enc.encoder_, Rows(digits.X_test), ks=[2, 8], latency=True, rows=50_000, sizes=(), baselines=False)
     assert made.n_searched == 50_000
     assert all(point.seconds > 0 for point in made.prefixes)
     assert (
