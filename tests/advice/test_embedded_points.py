@@ -1,4 +1,4 @@
-"""Embedded bits in the table of bytes: scores against a search by hand, sizes, advice, and records."""
+"""Embedded bits in an evaluation: scores against a search by hand, sizes, advice, and records."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from firstk.advice.baselines import baselines_of
 from firstk.advice.evaluate import default_bytes
 from firstk.data import load_digits
 from firstk.encoder.fitted import FittedEncoder
-from firstk.quality.choose import Limits
 from firstk.quality.point import Point
-from firstk.words.choice import ABOUT_BITS
+from firstk.words.choice import ABOUT_BITS, explanation, headline
 
 SIZES = [2, 5, 12]
+BITS_ALONE = {"precisions": ["embedded"], "baselines": False}
 
 
 def unit(Z):
@@ -39,7 +39,15 @@ def slow_accuracy(scores, digits):
 def test_scores_are_those_of_a_search_in_the_bytes(digits, objective):
     y = digits.y_train if objective == "fisher" else None
     encoder = PrefixEncoder(8, objective=objective).fit(digits.X_train, y).encoder_
-    table = evaluate(encoder, data_of(digits), "1nn_accuracy", ks=[8], sizes=[*SIZES, 500], precisions=["embedded"])
+    table = evaluate(
+        encoder,
+        data_of(digits),
+        metric="1nn_accuracy",
+        ks=[8],
+        sizes=[*SIZES, 500],
+        precisions=["embedded"],
+        baselines=False,
+    )
     quantizer = encoder.quantizer(None)
     # More than the code has are left out.
     wanted = [size for size in SIZES if size <= quantizer.bytes]
@@ -55,7 +63,15 @@ def test_scores_are_those_of_a_search_in_the_bytes(digits, objective):
 
 def test_variance_is_read_from_decoded_codes(digits):
     enc = PrefixEncoder(8).fit(digits.X_train)
-    table = evaluate(enc.encoder_, Rows(digits.X_test), ks=[8], sizes=[3], precisions=["embedded"])
+    table = evaluate(
+        enc.encoder_,
+        Rows(digits.X_test),
+        metric="explained_variance",
+        ks=[8],
+        sizes=[3],
+        precisions=["embedded"],
+        baselines=False,
+    )
     quantizer = enc.encoder_.quantizer(3, "l2")
     left = digits.X_test - enc.inverse_transform(quantizer.decode(quantizer.encode(digits.X_test)))
     whole = digits.X_test - enc.mean_
@@ -70,7 +86,7 @@ def test_pairs_with_sides_of_their_own():
     encoder = PrefixEncoder(objective="similarity").fit_pairs(left, right, scores).encoder_
     assert encoder.normalized
     data = Pairs(left, right, scores=scores)
-    table = evaluate(encoder, data, "spearman", ks=[2], sizes=[2, 4], precisions=["embedded"])
+    table = evaluate(encoder, data, metric="spearman", sizes=[2, 4], **BITS_ALONE)
     for point in table.embedded:
         quantizer = encoder.quantizer(point.bytes)
         cosines = np.sum(unit(quantizer.encode_query(left)) * unit(quantizer.decode(quantizer.encode(right))), axis=1)
@@ -82,7 +98,7 @@ def test_baselines_in_bytes(digits):
     others = baselines_of(digits.X_train)
     table = evaluate(
         encoder, data_of(digits), ks=[8], sizes=[8], precisions=["float32", "embedded"],
-        others={name: others[name] for name in ("PCA", "plain truncation")},
+        baselines={name: others[name] for name in ("PCA", "plain truncation")},
     )  # fmt: skip
     bits = {point.code: point for point in table.points if point.precision == "embedded"}
     assert set(bits) == {"", "PCA"}  # of columns as they are, bits keep less than those of PCA
@@ -99,14 +115,14 @@ def test_sizes_go_from_eight_to_all(digits):
     assert found == (*steps, 96, 128, 192, 200)
 
 
-def test_a_model_without_cells_has_no_bits_in_its_table(digits, tmp_path):
+def test_a_model_without_cells_has_no_bits_in_its_evaluation(digits, tmp_path):
     from dataclasses import replace
 
     encoder = PrefixEncoder(8).fit(digits.X_train).encoder_
     encoder.save(tmp_path / "model")
     older = replace(FittedEncoder.load(tmp_path / "model"), cells=None)
     assert default_bytes(older) == ()
-    table = evaluate(older, Rows(digits.X_test), "recall@10", ks=[8])
+    table = evaluate(older, Rows(digits.X_test), metric="recall@10", ks=[8])
     assert table.precisions == ("float32", "float16", "int8", "int4", "binary")
 
 
@@ -123,28 +139,28 @@ INTS = [Point(8, "int8", 8, 0.7), Point(16, "int8", 16, 0.85)]
 
 def test_bits_are_chosen_by_bytes_and_never_by_k():
     table = table_of(*BITS, *INTS)
-    assert table.choose(bytes_per_vector=12) == BITS[0]
-    assert table.choose(keep=0.98) == BITS[1]
-    assert table.choose(k=16) == INTS[1]
+    assert table.choose(bytes_per_vector=12).point == BITS[0]
+    assert table.choose(keep=0.98).point == BITS[1]
+    assert table.choose(k=16, precision="int8").point == INTS[1]
     with pytest.raises(ValueError, match=r"no k = 20 .* it has k = 8, 16"):
-        table.choose(k=20)
-    assert table.choose(Limits(bytes_per_vector=16)).headline().startswith(
-        "Store embedded bits: 16 bytes a vector instead of 256. They keep"
+        table.choose(k=20, precision="int8")
+    assert headline(table.choose(bytes_per_vector=16)).startswith(
+        "Store embedded bits: 16 bytes per vector instead of 256. They keep"
     )  # fmt: skip
-    assert ABOUT_BITS in table.choose(Limits(bytes_per_vector=16)).lines()
-    assert ABOUT_BITS not in table.choose(Limits(bytes_per_vector=16, precisions=("int8",))).lines()
-    assert (table.full, table.prefixes, table.embedded) == (INTS[1], tuple(INTS), tuple(BITS))
-    assert [curve.label for curve in table.curves()] == ["int8"]
+    assert ABOUT_BITS in explanation(table.choose(bytes_per_vector=16))
+    assert ABOUT_BITS not in explanation(table.choose(bytes_per_vector=16, precision="int8"))
+    assert (table.prefixes, table.embedded) == (tuple(INTS), tuple(BITS))
+    assert table.curve(precision="int8").k == (8, 16)
 
 
 def test_a_list_of_lengths_does_not_bind_bits():
     table = Evaluation((*BITS, *INTS), "accuracy", input_score=0.9, supported=(8,))
-    assert table.choose(keep=0.98) == BITS[1]
+    assert table.choose(keep=0.98).point == BITS[1]
 
 
 def test_the_time_of_a_search_in_bits_is_not_known():
     timed = [Point(8, "int8", 8, 0.7, seconds=0.001)]
-    assert table_of(*BITS, *timed).choose(seconds=0.01) == timed[0]
+    assert table_of(*BITS, *timed).choose(seconds=0.01).point == timed[0]
 
 
 def test_a_table_reads_back_and_prints_its_bits():

@@ -52,9 +52,9 @@ def test_a_table_of_many_lengths_is_that_of_each_alone(objective, metric):
     X = rows(1) - 0.3 * (objective == "reconstruction")
     encoder = PrefixEncoder(objective=objective).fit(X).encoder_
     data = Rows(rows(2, 80), reference=Rows(X))
-    whole = evaluate(encoder, data, metric, ks=KS)
+    whole = evaluate(encoder, data, metric=metric, ks=KS, sizes=(), baselines=False)
     for k in KS:
-        alone = evaluate(encoder, data, metric, ks=[k])
+        alone = evaluate(encoder, data, metric=metric, ks=[k], sizes=(), baselines=False)
         for point in alone.prefixes:
             other = next(o for o in whole.prefixes if (o.k, o.stored_as) == (k, point.stored_as))
             assert other.score == pytest.approx(point.score, abs=1e-6)
@@ -62,6 +62,6 @@ def test_a_table_of_many_lengths_is_that_of_each_alone(objective, metric):
 
 def test_lengths_that_take_as_many_bytes_as_the_next_are_left_out():
     encoder = PrefixEncoder(8).fit(rows(1)).encoder_
-    table = evaluate(encoder, Rows(rows(2, 80), reference=Rows(rows(1))), "recall@10")
+    table = evaluate(encoder, Rows(rows(2, 80), reference=Rows(rows(1))), metric="recall@10", sizes=(), baselines=False)
     lengths = {name: [o.k for o in table.prefixes if o.stored_as == name] for name in ("int8", "int4", "binary")}
     assert lengths == {"int8": [1, 2, 3, 4, 6, 8], "int4": [2, 4, 6, 8], "binary": [8]}
