@@ -1,12 +1,17 @@
 """Pairs and judgements from files, by ids, by row numbers and as vectors: the rows they mean, or an error."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from firstk import Pairs, Search
+from firstk.advice.baselines import plain_truncation
 from firstk.advice.inputs import VectorSource
 from firstk.advice.judgements import read_judged
 from firstk.data.files import write_vectors
 from firstk.exceptions import InvalidInputError
+from firstk.metrics.curve import SEARCH, per_row_scores
 
 N, M = 12, 5
 RNG = np.random.default_rng(0)
@@ -37,6 +42,11 @@ def read(source, **options):
     return read_judged(VectorSource(source, **options))
 
 
+def pairs_of(found):
+    """Return the rows of the queries and of the documents that are judged."""
+    return np.asarray(found.data.relevance)[:, :2]
+
+
 # -- row numbers and vectors -------------------------------------------------------------------------------------
 
 
@@ -44,37 +54,36 @@ def test_pairs_of_row_numbers(place):
     (place / "p.csv").write_text("l,r,s\n0,3,0.5\n11,2,1.0\n7,1,0.25\n")
     for spec in ("p.csv", "p.csv:l,r,s"):
         pairs = read("a.npz", pairs=spec, vectors="e", by_row=True)
-        np.testing.assert_array_equal(pairs.columns["left"], X[[0, 11, 7]])
-        np.testing.assert_array_equal(pairs.columns["right"], X[[3, 2, 1]])
-        np.testing.assert_array_equal(pairs.columns["scores"], [0.5, 1.0, 0.25])
-        assert not pairs.searches
-    assert "scores" not in read("a.npz", pairs="p.csv:r,l", vectors="e", by_row=True).columns
+        np.testing.assert_array_equal(pairs.data.left, X[[0, 11, 7]])
+        np.testing.assert_array_equal(pairs.data.right, X[[3, 2, 1]])
+        np.testing.assert_array_equal(pairs.data.scores, [0.5, 1.0, 0.25])
+        assert isinstance(pairs.data, Pairs)
+    assert isinstance(read("a.npz", pairs="p.csv:r,l", vectors="e", by_row=True).data, Search)
     dropped = read("bad.csv", pairs="p.csv", nan="drop", by_row=True)  # rows 2 and 7 are gone, and their pairs too
-    np.testing.assert_allclose(dropped.columns["left"], X[[0]])
-    np.testing.assert_array_equal(dropped.columns["scores"], [0.5])
+    np.testing.assert_allclose(dropped.data.positives.left, X[[0]])  # scores of one pair do not differ
 
 
 def test_pairs_of_vectors(place):
-    pairs = read("a.npz", pairs="e,other,t2").columns
-    np.testing.assert_array_equal(pairs["left"], X)
-    np.testing.assert_array_equal(pairs["right"], X[:, ::-1])
-    np.testing.assert_array_equal(pairs["scores"], np.linspace(0, 1, N))
+    pairs = read("a.npz", pairs="e,other,t2")
+    np.testing.assert_array_equal(pairs.data.left, X)
+    np.testing.assert_array_equal(pairs.data.right, X[:, ::-1])
+    np.testing.assert_array_equal(pairs.data.scores, np.linspace(0, 1, N))
     bad = X.copy()
     bad[5, 0] = np.nan
     write_vectors("v.npz", X, {"right": bad, "s": np.arange(N)}, name="left")
-    pairs = read("a.npz", pairs="v.npz:left,right,s", vectors="e", nan="drop").columns
-    np.testing.assert_array_equal(pairs["scores"], np.setdiff1d(np.arange(N), [5]))
-    np.testing.assert_array_equal(pairs["left"], np.delete(X, 5, axis=0))
+    pairs = read("a.npz", pairs="v.npz:left,right,s", vectors="e", nan="drop")
+    np.testing.assert_array_equal(pairs.data.scores, np.setdiff1d(np.arange(N), [5]))
+    np.testing.assert_array_equal(pairs.data.left, np.delete(X, 5, axis=0))
 
 
 def test_equal_vectors_of_a_side_are_one_query_or_document(place):
     write_vectors("v.npz", X[[0, 0, 1, 2]], {"right": X[[5, 6, 5, 7]]}, name="left")
     pairs = read("v.npz", pairs="left,right")
-    assert (len(pairs.queries), len(pairs.documents)) == (3, 3)
-    assert pairs.searches
-    np.testing.assert_array_equal(pairs.columns["left"], X[[0, 0, 1, 2]])
-    np.testing.assert_array_equal(pairs.columns["right"], X[[5, 6, 5, 7]])
-    np.testing.assert_array_equal(pairs.evaluation().relevance, [[0, 0, 1], [0, 1, 1], [1, 0, 1], [2, 2, 1]])
+    assert (len(pairs.data.queries), len(pairs.data.documents)) == (3, 3)
+    assert isinstance(pairs.data, Search)
+    np.testing.assert_array_equal(pairs.data.positives.left, X[[0, 0, 1, 2]])
+    np.testing.assert_array_equal(pairs.data.positives.right, X[[5, 6, 5, 7]])
+    np.testing.assert_array_equal(pairs.data.relevance, [[0, 0, 1], [0, 1, 1], [1, 0, 1], [2, 2, 1]])
 
 
 # -- ids ---------------------------------------------------------------------------------------------------------
@@ -107,13 +116,13 @@ def expected_rows():
 @pytest.mark.parametrize("file", ["qrels.tsv", "swapped.csv", "trec.csv", "floats.npz", "qrels.tsv:query-id,corpus-id"])
 def test_ids_name_the_rows_that_have_them(qrels, file):
     found = read("docs.parquet", queries="queries.csv", relevance=file, ids="qid,doc_id")
-    np.testing.assert_array_equal(found.pairs, expected_rows())
-    np.testing.assert_array_equal(found.grades, [1] * 5 if ":" in file else [g for _, _, g in JUDGED])
-    assert found.searches
-    data = found.evaluation()
+    np.testing.assert_array_equal(pairs_of(found), expected_rows())
+    np.testing.assert_array_equal(found.data.relevance[:, 2], [1] * 5 if ":" in file else [g for _, _, g in JUDGED])
+    assert isinstance(found.data, Search)
+    data = found.data
     np.testing.assert_array_equal(data.documents, X)
-    np.testing.assert_allclose(np.asarray(data.queries)[np.asarray(data.relevance)[:, 0]], Q[found.pairs[:, 0]])
-    np.testing.assert_array_equal(np.asarray(data.relevance)[:, 1], found.pairs[:, 1])
+    np.testing.assert_allclose(np.asarray(data.queries)[np.asarray(data.relevance)[:, 0]], Q[pairs_of(found)[:, 0]])
+    np.testing.assert_array_equal(np.asarray(data.relevance)[:, 1], pairs_of(found)[:, 1])
 
 
 # What is written between the query, the document and the grade, in files without a line of names.
@@ -134,8 +143,8 @@ def test_the_first_line_is_a_judgement_where_it_names_no_columns(place, file, id
     lines = [BARE[file].format(q=name.format(q), d=name.format(d), g=g) for q, d, g in JUDGED]
     (place / file).write_text("\n".join(lines) + "\n")
     found = read("docs.parquet", queries="asked.parquet", relevance=file, ids=ids)
-    np.testing.assert_array_equal(found.pairs, expected_rows())
-    np.testing.assert_array_equal(found.grades, [g for _, _, g in JUDGED])
+    np.testing.assert_array_equal(pairs_of(found), expected_rows())
+    np.testing.assert_array_equal(found.data.relevance[:, 2], [g for _, _, g in JUDGED])
 
 
 @pytest.mark.parametrize("options", [{"ids": "name"}, {"by_row": True}])
@@ -145,14 +154,14 @@ def test_two_words_are_a_pair_where_they_name_rows(place, options):
     (place / "p.csv").write_text("".join(name.format(*pair) for pair in pairs))
     places = np.arange(N) if "by_row" in options else rows_of(IDS)
     found = read("docs.parquet", pairs="p.csv", **options)
-    np.testing.assert_array_equal(found.pairs, [(places[left], places[right]) for left, right in pairs])
+    np.testing.assert_array_equal(pairs_of(found), [(places[left], places[right]) for left, right in pairs])
 
 
 def test_a_first_line_that_may_number_the_columns_is_asked_about(place):
     (place / "p.csv").write_text("0,1,2\n3,4,1\n")
     with pytest.raises(InvalidInputError, match=r"may number the columns, or judge\. .* say p\.csv:0,1,2; if not"):
         read("docs.parquet", relevance="p.csv", by_row=True)
-    np.testing.assert_array_equal(read("docs.parquet", relevance="p.csv:0,1,2", by_row=True).pairs, [(3, 4)])
+    np.testing.assert_array_equal(pairs_of(read("docs.parquet", relevance="p.csv:0,1,2", by_row=True)), [(3, 4)])
 
 
 @pytest.mark.parametrize(
@@ -169,14 +178,14 @@ def test_an_id_column_is_found_where_only_ids_fit(qrels):
     write_vectors("far.parquet", X, {"_id": IDS + 100}, name="e")
     (qrels / "far.csv").write_text("query,document\n" + "\n".join(f"{q},{d + 100}" for q, d, _ in JUDGED))
     found = read("far.parquet", queries="queries.csv", relevance="far.csv")
-    np.testing.assert_array_equal(found.pairs, expected_rows())
+    np.testing.assert_array_equal(pairs_of(found), expected_rows())
 
 
 def test_ids_that_are_the_row_numbers_are_not_ambiguous(qrels):
     write_vectors("plain.parquet", X, {"id": np.arange(N)}, name="e")
     found = read("plain.parquet", relevance="qrels.tsv")
-    np.testing.assert_array_equal(found.pairs, [(q, d) for q, d, _ in JUDGED])
-    assert found.shared
+    np.testing.assert_array_equal(pairs_of(found), [(q, d) for q, d, _ in JUDGED])
+    np.testing.assert_array_equal(found.data.query_rows, np.arange(N))
 
 
 def test_two_id_columns_that_name_other_rows_are_refused(qrels):
@@ -185,7 +194,7 @@ def test_two_id_columns_that_name_other_rows_are_refused(qrels):
     with pytest.raises(InvalidInputError, match="are in 'id' and 'doc_id' of"):
         read("two.parquet", queries="queries.csv", relevance="few.csv")
     found = read("two.parquet", queries="queries.csv", relevance="few.csv", ids="qid,doc_id")
-    np.testing.assert_array_equal(found.pairs[:, 1], [1, 2])
+    np.testing.assert_array_equal(pairs_of(found)[:, 1], [1, 2])
 
 
 def test_ids_or_row_numbers_that_both_fit_are_refused_with_both_readings(qrels):
@@ -195,16 +204,16 @@ def test_ids_or_row_numbers_that_both_fit_are_refused_with_both_readings(qrels):
     assert f"as ids in 'qid' of 'queries.csv' and 'doc_id' of 'docs.parquet', rows {q} and {d};" in said
     assert "as row numbers, rows 0 and 3. Say --id qid,doc_id or --by-row." in said
     by_row = read("docs.parquet", queries="queries.csv", relevance="qrels.tsv", by_row=True)
-    np.testing.assert_array_equal(by_row.pairs, [(q, d) for q, d, _ in JUDGED])
+    np.testing.assert_array_equal(pairs_of(by_row), [(q, d) for q, d, _ in JUDGED])
 
 
 def test_pairs_by_ids_of_one_file(place):
     (place / "p.csv").write_text("l,r\nd3,d0\nd11,d3\n")
     found = read("docs.parquet", pairs="p.csv", ids="name")
     places = rows_of(IDS)
-    np.testing.assert_array_equal(found.pairs, [(places[3], places[0]), (places[11], places[3])])
-    data = found.evaluation()
-    np.testing.assert_array_equal(data.query_rows, np.unique(found.pairs[:, 0]))  # no row is its own answer
+    np.testing.assert_array_equal(pairs_of(found), [(places[3], places[0]), (places[11], places[3])])
+    data = found.data
+    np.testing.assert_array_equal(data.query_rows, np.arange(N))  # no row is its own answer
 
 
 BAD = [
@@ -248,7 +257,7 @@ def test_swapped_files_and_columns_are_recognized(place):
     write_vectors("q.parquet", X[:3], {"id": np.array(["q0", "q1", "q2"])})
     write_vectors("d.parquet", X[:6], {"id": np.array([f"d{i}" for i in range(6)])})
     found = read("d.parquet", queries="q.parquet", relevance="some.csv:query,document")
-    np.testing.assert_array_equal(found.pairs[:, :2], [(1, 3), (2, 5)])
+    np.testing.assert_array_equal(pairs_of(found)[:, :2], [(1, 3), (2, 5)])
     for source, queries, names in (("q", "d", "query,document"), ("d", "q", "document,query")):
         with pytest.raises(InvalidInputError, match=r"Swap the two files, or the two columns of 'some\.csv'"):
             read(f"{source}.parquet", queries=f"{queries}.parquet", relevance=f"some.csv:{names}")
@@ -285,29 +294,35 @@ def test_pairs_that_do_not_fit(place, spec, sentence):
 
 def test_a_filter_by_the_querys_own_value(qrels):
     found = read("docs.parquet", queries="queries.csv", relevance="qrels.tsv", ids="qid,doc_id", filter="field")
-    data = found.evaluation()
+    data = found.data
     np.testing.assert_array_equal(data.document_field, FIELD)
-    np.testing.assert_array_equal(data.query_field, FIELD[np.unique(found.pairs[:, 0])])
+    np.testing.assert_array_equal(data.query_field, FIELD[:M])
 
 
 def test_a_filter_by_one_value_leaves_those_documents(qrels):
     found = read("docs.parquet", queries="queries.csv", relevance="qrels.tsv", ids="qid,doc_id", filter="field=a")
-    data = found.evaluation()
-    np.testing.assert_array_equal(data.documents, X[FIELD == "a"])
-    kept = [(q, d) for q, d in expected_rows() if FIELD[d] == "a"]
-    rows = np.asarray(data.relevance)
-    np.testing.assert_array_equal(np.flatnonzero(FIELD == "a")[rows[:, 1]], [d for _, d in kept])
-    np.testing.assert_allclose(np.asarray(data.queries)[rows[:, 0]], Q[[q for q, _ in kept]])
-    assert "4 documents of docs.parquet that the filter leaves of 12" in found.described(data)
+    data = found.data
+    left = FIELD == "a"
+    moved = np.cumsum(left) - 1
+    alone = replace(
+        data, documents=X[left], query_field=None, document_field=None,
+        relevance=[(q, moved[d], g) for q, d, g in np.asarray(data.relevance) if left[d]],
+    )  # fmt: skip
+    plain = plain_truncation(X)
+    for name in SEARCH:
+        found_score, expected = (per_row_scores(plain, part, name, np.array([1, 2, 3])) for part in (data, alone))
+        assert found_score.n == expected.n == 2
+        np.testing.assert_allclose(found_score.score(), expected.score())
+    assert "each within its own value" in found.described(data)
 
 
 def test_weights_are_those_of_the_queries(qrels):
     found = read("docs.parquet", queries="queries.csv", relevance="qrels.tsv", ids="qid,doc_id", query_weight="weight")
-    np.testing.assert_array_equal(found.evaluation().query_weight, np.unique(found.pairs[:, 0]))
+    np.testing.assert_array_equal(found.data.weight, np.arange(M))
 
 
 def test_judgements_of_dropped_documents_are_dropped_with_them(qrels):
     found = read("bad.csv", queries="queries.csv", relevance="named.csv", ids="qid,id", nan="drop")
     kept = [(q, d) for q, d, _ in JUDGED if d not in HOLES]
-    np.testing.assert_allclose(found.documents[found.pairs[:, 1]], X[[d for _, d in kept]], rtol=1e-6)
-    assert len(found.documents) == N - len(HOLES)
+    np.testing.assert_allclose(found.data.documents[pairs_of(found)[:, 1]], X[[d for _, d in kept]], rtol=1e-6)
+    assert len(found.data.documents) == N - len(HOLES)
