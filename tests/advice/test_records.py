@@ -1,4 +1,4 @@
-"""A study goes to JSON and back, and what is damaged is refused with a sentence."""
+"""A report goes to JSON and back, and what is damaged is refused with a sentence."""
 
 import json
 
@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firstk import Evaluation, PrefixCurve
-from firstk.advice.records import AxisStatistics, Comparison, ImageSamples, Packed, Report
+from firstk import Evaluation
+from firstk.advice.records import AxisStatistics, ImageSamples, Packed, Report
 from firstk.exceptions import FirstkError, InvalidInputError
 from firstk.quality.point import Point
 
@@ -29,25 +29,27 @@ def images():
     )
 
 
-def study(**changes):
-    curve = PrefixCurve(k=(1, 2, 4), score=(0.1, 0.5, 0.9), metric="accuracy", label="ours", input_score=0.95)
+def report(**changes):
+    points = [Point(1, "int8", 1, 0.2), *(Point(k, "float32", 4 * k, s) for k, s in ((1, 0.1), (2, 0.5), (4, 0.9)))]
+    points.append(Point(2, "float32", 8, 0.3, code="PCA"))
+    lead = Evaluation(tuple(points), "accuracy", input_score=0.95, input_bytes=24, label="ours", n_evaluated=7)
     fields = {
         "facts": {"file": "a.npz", "rows": 7},
         "rows": 9,
         "columns": 6,
         "itemsize": 4,
         "held_out": "Evaluated on 2 rows.",
-        "comparisons": (Comparison(curve, (PrefixCurve((1, 2), (0.2, 0.3), "accuracy", label="PCA"),)),),
+        "evaluations": (lead,),
+        "choice": lead.choose(keep=0.5),
         "axes": AxisStatistics((3.0, 2.0), (1.0, 0.5), (1.5, 0.4), (0.4, 0.2), "accuracy", 0.1, 1.0, 2),
         "images": images(),
-        "precisions": Evaluation([Point(1, "int8", 1, 0.2), Point(2, "float32", 8, 0.5)], "accuracy"),
         "notes": ("a note",),
     }
     return Report(**fields | changes)
 
 
 def test_json_and_back():
-    for one in (study(), study(axes=None, images=None, precisions=None, comparisons=())):
+    for one in (report(), report(axes=None, images=None, choice=None, evaluations=())):
         assert Report.from_json(one.to_json()) == one
 
 
@@ -70,13 +72,13 @@ def test_images_are_rebuilt_from_the_first_coordinates():
     np.testing.assert_allclose(one.rebuilt(3)[1], by_hand)
 
 
-def test_a_study_without_curves_says_why():
-    with pytest.raises(InvalidInputError, match=r"no curve\. too few rows"):
-        _ = study(comparisons=(), notes=("too few rows",)).lead
+def test_a_report_without_evaluations_says_why():
+    with pytest.raises(InvalidInputError, match=r"no evaluation\. too few rows"):
+        _ = report(evaluations=(), notes=("too few rows",)).lead
 
 
 def damaged():
-    whole = json.loads(study().to_json())
+    whole = json.loads(report().to_json())
     yield "not json", "{"
     yield "another format", json.dumps(whole | {"format": "firstk.Study/99"})
     yield "a list", "[]"
@@ -92,21 +94,8 @@ def damaged():
     )
     yield "wrong size", json.dumps(whole | {"images": whole["images"] | {"shape": [2, 2]}})
     yield "no range", json.dumps(whole | {"images": whole["images"] | {"high": 0.0}})
-    yield "no curve", json.dumps(whole | {"comparisons": [{"ours": 3, "baselines": []}]})
-    yield (
-        "two metrics",
-        json.dumps(
-            whole
-            | {
-                "comparisons": [
-                    {
-                        "ours": whole["comparisons"][0]["ours"],
-                        "baselines": [whole["comparisons"][0]["ours"] | {"metric": "x"}],
-                    }
-                ]
-            }
-        ),
-    )
+    yield "no curve", json.dumps(whole | {"evaluations": [3]})
+    yield "no choice", json.dumps(whole | {"choice": whole["choice"] | {"offers": 3}})
 
 
 @pytest.mark.parametrize(("what", "text"), list(damaged()), ids=lambda value: value[:20])
@@ -119,7 +108,7 @@ def test_damage_is_a_sentence(what, text):
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_any_change_of_the_text_is_read_or_refused(data):
-    text = study().to_json()
+    text = report().to_json()
     at = data.draw(st.integers(0, len(text) - 1))
     changed = text[:at] + data.draw(st.text(max_size=3)) + text[at + data.draw(st.integers(0, 4)) :]
     try:
@@ -139,19 +128,19 @@ def test_any_change_of_the_text_is_read_or_refused(data):
         (("axes", "chance"), 10**400),
         (("rows",), True),
         (("rows",), 10**30),
-        (("comparisons", 0, "ours", "k"), [1, 4, 2]),
-        (("comparisons", 0, "ours", "k"), [-1, 2, 4]),
-        (("comparisons", 0, "ours", "k"), [1, 2, 10**30]),
-        (("comparisons", 0, "ours", "score"), [0.1, 0.5]),
-        (("comparisons", 0, "ours", "n_evaluated"), 10**400),
+        (("evaluations", 0, "points", 0, "k"), "1"),
+        (("evaluations", 0, "points", 0, "k"), 0),
+        (("evaluations", 0, "points", 0, "k"), 10**30),
+        (("evaluations", 0, "points", 0, "score"), [0.1, 0.5]),
+        (("evaluations", 0, "n_evaluated"), 10**400),
         (("images", "shape"), [3, 2, 2]),
         (("images", "codes", "shape"), [2, 10**30]),
-        (("precisions", "offers", 0, "k"), -1),
-        (("precisions", "offers", 0, "bytes"), 10**400),
+        (("choice", "offers", 0, "point", "k"), -1),
+        (("choice", "offers", 0, "point", "bytes"), 10**400),
     ],
 )
 def test_numbers_that_make_no_sense_are_refused(path, value):
-    values = json.loads(study().to_json())
+    values = json.loads(report().to_json())
     *inner, last = path
     at = values
     for key in inner:

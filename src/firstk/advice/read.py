@@ -16,7 +16,7 @@ from firstk._base.remote import place_of, shown_place
 from firstk._base.rows import half_as_single
 from firstk.advice.evaluate import OWN_METRICS, UNSUPERVISED, lead_metric
 from firstk.advice.inputs import File, VectorSource, open_stream, read_held_out
-from firstk.advice.judgements import Judged, read_judged
+from firstk.advice.judgements import Judged, as_search, read_judged
 from firstk.data.files.beside import load_columns
 from firstk.data.files.choosing import missing_column
 from firstk.data.task import Data, Pairs, Rows, Search
@@ -278,6 +278,9 @@ def _divided_search(
     also = f" {count:,} queries of it are in the training judgements too, and were not learned from." if count else ""
     name = _name(held_out.rpartition(":")[0] or held_out)
     held_search = other.subset(np.unique(np.asarray(other.relevance)[:, 0]))
+    if judged.store is None:  # no store is given, so all right sides that are known are candidates
+        positives = held_search.positives
+        held_search = as_search(*map(np.asarray, positives.arrays), np.asarray(search.documents))
     return train, held_search, f"Judgements of {name} were held out.{also}"
 
 
