@@ -65,7 +65,17 @@ JUDGED = ("--queries", "queries.npz", "--relevance", "qrels.csv:query,doc,grade"
 def fitted(store):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(store)
-        return run("fit", "docs.npz", *JUDGED, "--objective", "similarity", "--preserve", "dot_products", "-o", "model")
+        return run(
+            "fit",
+            "docs.npz",
+            *JUDGED,
+            "--objective",
+            "similarity",
+            "--set",
+            "objective.keep=dot_products",
+            "-o",
+            "model",
+        )
 
 
 def test_one_answer_from_every_command_and_from_python(store, fitted, monkeypatch):
@@ -105,7 +115,7 @@ def test_the_promise_is_over_the_whole_store(store, fitted):
 def test_ids_that_belong_to_other_documents_are_called_a_mistake(store, fitted, monkeypatch):
     monkeypatch.chdir(store)
     wrong = ("--queries", "queries.npz", "--relevance", "wrong.csv:query,doc,grade", "--id", "id")
-    done = CliRunner().invoke(app, ["curve", "model", "docs.npz", *wrong, "--no-baselines"])
+    done = CliRunner().invoke(app, ["curve", "model", "docs.npz", *wrong])
     assert done.exit_code == 1
     assert "Check the inputs: neither the raw vectors" in done.output
     assert "% of the raw vectors" not in done.output.split("Check the inputs")[0]

@@ -53,8 +53,8 @@ HEAVY = ("scipy.linalg", "sklearn", "torch", "pyarrow", "pandas")
 NOWHERE = [
     ("fit", "gone.npy", "-o", "m"),
     ("fit", "gone*.npy", "-o", "m"),
-    ("fit", "there.npy", "-o", "m", "--labels", "gone.csv"),
-    ("fit", "there.npy", "-o", "m", "--labels", "gone.csv:label"),
+    ("fit", "there.npy", "-o", "m", "--label", "gone.csv"),
+    ("fit", "there.npy", "-o", "m", "--label", "gone.csv:label"),
     ("fit", "there.npy", "-o", "m", "--pairs", "gone.csv"),
     ("fit", "there.npy", "-o", "m", "--pairs", "gone.csv:left,right"),
     ("fit", "there.npy", "-o", "m", "--held-out", "gone.npy"),

@@ -22,7 +22,7 @@ def home(tmp_path_factory):
     for name, rows in (("old", slice(0, 1000)), ("new", slice(1000, None))):
         write_vectors(home / f"{name}.npz", digits.X[rows], {"label": digits.y[rows], "size": digits.X[rows].sum(1)})
     fitted = firstk(
-        "fit", "old.npz", "--objective", "fisher", "--shrinkage", "0.1", "--label", "label", "--held-out", "0",
+        "fit", "old.npz", "--objective", "fisher", "--set", "objective.shrinkage=0.1", "--label", "label", "--held-out", "0",
         "--source-model", "pixels", "-o", "kept", "--save-moments", cwd=home,
     )  # fmt: skip
     assert fitted.returncode == 0, fitted.stderr
@@ -75,12 +75,12 @@ def test_a_model_that_grew_can_grow_again(home):
             ["--objective", "reconstruction"],
             "--objective reconstruction contradicts 'kept', which was fitted with fisher",
         ),
-        (["--shrinkage", "0.5"], "--shrinkage 0.5 contradicts 'kept', which was fitted with 0.1"),
-        (["--lam", "2"], "--lam is no setting of objective 'fisher'"),
+        (["--set", "objective.shrinkage=0.5"], "--shrinkage 0.5 contradicts 'kept', which was fitted with 0.1"),
+        (["--set", "objective.lam=2"], "--lam is no setting of objective 'fisher'"),
         (["--components", "3"], "Leave --components out"),
-        (["--ordering", "sparse_prefix:2,4"], "Leave --ordering out"),
-        (["--solver", "gradient"], "Leave --solver out"),
-        (["--network", "mlp"], "Leave --network out"),
+        (["--set", "ordering=sparse_prefix:2,4"], "Leave --ordering out"),
+        (["--set", "solver=gradient"], "Leave --solver out"),
+        (["--set", "network=mlp"], "Leave --network out"),
     ],
 )
 def test_options_that_contradict_the_model(home, options, said):
@@ -92,11 +92,11 @@ def test_options_that_contradict_the_model(home, options, said):
 
 def test_what_similarity_preserves_is_a_setting_of_the_model(home):
     done = firstk(
-        "fit", "old.npz", "--objective", "similarity", "--preserve", "dot_products", "--held-out", "0",
+        "fit", "old.npz", "--objective", "similarity", "--set", "objective.keep=dot_products", "--held-out", "0",
         "--save-moments", "-o", "dots", cwd=home,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    done = firstk("fit", "new.npz", "--append", "dots", "--preserve", "neighbors", "-o", "none", cwd=home)
+    done = firstk("fit", "new.npz", "--append", "dots", "--set", "objective.keep=neighbors", "-o", "none", cwd=home)
     assert "--preserve neighbors contradicts 'dots', which was fitted with dot_products" in done.stderr
     done = firstk("fit", "new.npz", "--append", "dots", "-o", "more-dots", "--held-out", "0", cwd=home)
     assert done.returncode == 0, done.stderr
@@ -104,8 +104,8 @@ def test_what_similarity_preserves_is_a_setting_of_the_model(home):
 
 def test_options_that_repeat_the_model(home):
     done = firstk(
-        "fit", "new.npz", "--append", "kept", "--label", "label", "--objective", "fisher", "--shrinkage", "0.1",
-        "--ordering", "full_prefix", "--solver", "closed_form", "--held-out", "0", "-o", "repeated", cwd=home,
+        "fit", "new.npz", "--append", "kept", "--label", "label", "--objective", "fisher", "--set", "objective.shrinkage=0.1",
+        "--set", "ordering=full_prefix", "--set", "solver=closed_form", "--held-out", "0", "-o", "repeated", cwd=home,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
 

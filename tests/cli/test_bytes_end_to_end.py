@@ -41,11 +41,7 @@ def done(*arguments, cwd):
 def test_the_advised_score_is_that_of_the_written_file(place):
     folder, data = place
     judged = ("--queries", "queries.parquet", "--relevance", "qrels.tsv")
-    found = json.loads(
-        done(
-            "curve", "model", "docs.parquet", *judged, "--bytes-per-vector", 32, "--no-baselines", "--json", cwd=folder
-        )
-    )
+    found = json.loads(done("curve", "model", "docs.parquet", *judged, "--bytes-per-vector", 32, "--json", cwd=folder))
     advice = found["recommendation"]["chosen"]
     point = advice["point"]
     assert (point["precision"], point["bytes"], found["metric"]) == ("embedded", 32, "ndcg@10")

@@ -115,8 +115,7 @@ def test_text_has_the_table_the_smallest_k_and_what_is_saved(folder, fisher):
     assert any(line.startswith("embedded bits: ") for line in lines)
     assert "1nn_accuracy: share of rows whose nearest reference row, by cosine, has their label." in lines
     own = firstk(
-        "curve", "fisher", "test.npz", "--label", "label", "--reference", "train.npz", "--keep", "0.9",
-        "--no-baselines", "--precision", "float32,float16,int8,int4,binary", folder=folder,
+        "curve", "fisher", "test.npz", "--label", "label", "--reference", "train.npz", "--keep", "0.9", "--precision", "float32,float16,int8,int4,binary", folder=folder,
     ).stdout.splitlines()  # fmt: skip
     assert own[0].startswith("Store ")
     k, precision = re.search(r"Store (\d+) coordinates as (\w+):", own[0]).groups()
@@ -126,7 +125,7 @@ def test_text_has_the_table_the_smallest_k_and_what_is_saved(folder, fisher):
 def test_without_a_reference_a_part_of_the_file_is_held_out(folder, digits, fisher):
     from firstk.estimator.fit_files import draw
 
-    out = found(folder, "fisher", "train.npz", "--label", "label", "--confidence", "0", "--no-baselines")
+    out = found(folder, "fisher", "train.npz", "--label", "label")
     parts = draw(len(digits.X_train), 0.2, 0)
     assert out["judged"].startswith("Evaluated on 287 rows of train.npz that are held out (drawn at random, seed 0")
     X, y = digits.X_train, digits.y_train
@@ -138,7 +137,7 @@ def test_without_a_reference_a_part_of_the_file_is_held_out(folder, digits, fish
 def test_the_held_out_part_is_the_one_that_fit_holds_out(folder, digits, tmp_path):
     firstk("fit", folder / "train.npz", "--objective", "fisher", "--label", "label", "-o", "model", folder=tmp_path)
     fitted = PrefixEncoder.load(tmp_path / "model")
-    out = found(tmp_path, "model", folder / "train.npz", "--label", "label", "--no-baselines")
+    out = found(tmp_path, "model", folder / "train.npz", "--label", "label")
     stored = fitted.encoder_.config["curve"]
     assert out["curve"]["score"] == pytest.approx(stored["score"])
 
@@ -160,8 +159,7 @@ def test_every_metric_is_evaluated_on_rows_that_the_fit_held_out(folder, digits,
     from firstk.estimator.fit_files import draw
 
     out = found(
-        folder, fitted / model, "train.npz", "--label", "label", "--metric", metric, "--no-baselines",
-        "--confidence", "0",
+        folder, fitted / model, "train.npz", "--label", "label", "--metric", metric,
     )  # fmt: skip
     X, y, parts = digits.X_train, digits.y_train, draw(len(digits.X_train), share, seed)
     reference = (X[parts.reference], y[parts.reference])
@@ -200,13 +198,13 @@ def test_rows_that_were_dropped_do_not_hide_the_rows_of_a_fit(digits, tmp_path):
 
 @pytest.mark.parametrize("metric", ["head_accuracy", "1nn_accuracy"])
 def test_a_note_says_that_all_rows_were_fitted_on(folder, fitted, metric):
-    out = found(folder, fitted / "all", "train.npz", "--label", "label", "--metric", metric, "--no-baselines")
+    out = found(folder, fitted / "all", "train.npz", "--label", "label", "--metric", metric)
     assert "fitted on 1,437 rows of train.npz" in out["notes"][0]
     assert "Evaluate on other rows." in out["notes"][0]
 
 
 def test_a_note_says_that_rows_were_fitted_on_where_a_reference_asks_for_all(folder, fitted):
-    arguments = (fitted / "usual", "train.npz", "--label", "label", "--reference", "test.npz", "--no-baselines")
+    arguments = (fitted / "usual", "train.npz", "--label", "label", "--reference", "test.npz")
     assert "Without --reference the 287 others are used." in found(folder, *arguments)["notes"][0]
 
 
@@ -232,7 +230,7 @@ def test_no_row_is_its_own_neighbor(folder, metric):
 def test_rows_that_both_files_share_are_counted(folder, digits, tmp_path, kind):
     X, y = np.vstack([digits.X_train, digits.X_test[:7]]), np.append(digits.y_train, digits.y_test[:7])
     np.savez(tmp_path / "both.npz", pixels=X.astype(kind), label=y)
-    arguments = ("fisher", "test.npz", "--label", "label", "--no-baselines", "--reference")
+    arguments = ("fisher", "test.npz", "--label", "label", "--reference")
     assert found(folder, *arguments, tmp_path / "both.npz")["notes"][0].startswith(
         "7 of the rows evaluated are in both.npz"
     )
@@ -240,19 +238,19 @@ def test_rows_that_both_files_share_are_counted(folder, digits, tmp_path, kind):
 
 
 def test_a_part_of_the_held_out_rows_is_enough(folder, fitted):
-    out = found(folder, fitted / "usual", "train.npz", "--label", "label", "--most", "50", "--no-baselines")
+    out = found(folder, fitted / "usual", "train.npz", "--label", "label", "--most", "50")
     assert out["curve"]["n_evaluated"] == 50
 
 
 def test_labels_in_a_file_of_their_own(folder):
     column = found(folder, "fisher", "test.npz", "--label", "label", "--metric", "head_accuracy")
-    file = found(folder, "fisher", "test.npy", "--labels", "labels.npy", "--metric", "head_accuracy")
+    file = found(folder, "fisher", "test.npy", "--label", "labels.npy", "--metric", "head_accuracy")
     assert column["curve"] == file["curve"]
     assert column["notes"] == ["Baselines have no head_accuracy; --metric probe_accuracy compares them."]
 
 
 def test_rows_beyond_the_limit_are_drawn(folder, digits):
-    limits = ("--metric", "explained_variance", "--most", "100", "--no-baselines", "--confidence", "0")
+    limits = ("--metric", "explained_variance", "--most", "100")
     out = found(folder, "pca", "test.npz", *limits)
     assert out["judged"] == "Evaluated on 100 of 360 rows (drawn at random, seed 0) of test.npz."
     rows = np.sort(np.random.default_rng(0).choice(360, size=100, replace=False))
@@ -286,7 +284,7 @@ def test_precisions_and_the_choice(folder, fisher, digits):
 
 def test_of_a_list_only_its_lengths_are_chosen(folder, digits, tmp_path):
     PrefixEncoder(16, ordering=SparsePrefix([2, 5, 10])).fit(digits.X_train).save(tmp_path / "listed")
-    arguments = (tmp_path / "listed", "test.npz", "--no-baselines", "--confidence", "0")
+    arguments = (tmp_path / "listed", "test.npz")
     out = found(folder, *arguments, "--keep", "0.8", "--precision", "int8,float32")
     assert {ks["best"] for ks in out["smallest"].values()} == {10}
     assert out["chosen"] is None  # ten coordinates keep less than 80 % of the variance
@@ -314,7 +312,7 @@ def test_latency_is_measured_over_the_stated_rows(folder):
 
 def test_what_cannot_be_chosen_is_refused_after_the_table(folder):
     arguments = (
-        "curve", "fisher", "test.npz", "--label", "label", "--keep", "1", "--precision", "binary", "--no-baselines",
+        "curve", "fisher", "test.npz", "--label", "label", "--keep", "1", "--precision", "binary",
     )  # fmt: skip
     text = firstk(*arguments, folder=folder, check=False)
     assert text.returncode == 1
@@ -338,7 +336,8 @@ def test_pairs(folder, digits):
         "pairs.csv:left,right,score",
         "--metric",
         "spearman",
-        "--by-row",
+        "--id",
+        "#",
     )
     done = firstk(*arguments, "--json", folder=folder, check=False)
     # These scores have little to do with the vectors, and that is said; the curve is there all the same.
@@ -360,10 +359,10 @@ def test_pairs(folder, digits):
 
 @pytest.mark.parametrize(
     "files",
-    [("documents.npz", "--queries", "queries.npz"), ("queries.npz", "--documents", "documents.npz")],
+    [("documents.npz", "--queries", "queries.npz"), ("documents.npz", "--queries", "queries.npz")],
     ids=["store first", "queries first"],
 )
-@pytest.mark.parametrize("judgements", [("rows.csv", "--by-row"), ("named.csv", "--id", "name")])
+@pytest.mark.parametrize("judgements", [("rows.csv", "--id", "#"), ("named.csv", "--id", "name")])
 def test_judged_documents(folder, digits, files, judgements):
     out = found(folder, "pca", *files, "--relevance", *judgements)
     judged = [
@@ -421,7 +420,7 @@ def test_help_names_every_metric(folder):
         (("fisher", "test.npz", "--label", "label", "-k", "10"), "an int in [1, 9]"),
         (("fisher", "test.npz", "--label", "label", "--plot", "curve.gif"), "A figure ends in .svg, .png, .pdf"),
         (("fisher", "test.npz", "--label", "label", "--plot", "no/curve.svg"), "folder that exists"),
-        (("fisher", "test.npy", "--labels", "labels.npy", "--reference", "train.npz"), "--reference-labels"),
+        (("fisher", "test.npy", "--label", "labels.npy", "--reference", "train.npz"), "--reference-labels"),
         (
             ("fisher", "test.npz", "--label", "label", "--reference", "renamed.npz"),
             "has no column 'label'. It has: 'X', 'digit'. If its labels have another name, give them as "
@@ -429,23 +428,26 @@ def test_help_names_every_metric(folder):
         ),
         (("pca", "test.npz", "--documents", "documents.npz"), "belong to --relevance"),
         (("pca", "test.npz", "--queries", "queries.npz"), "--queries belong to --relevance or --pairs"),
-        (("pca", "test.npz", "--by-row"), "--by-row belong to --relevance or --pairs"),
+        (("pca", "test.npz", "--id", "#"), "--by-row belong to --relevance or --pairs"),
         (
             (
-                *("pca", "test.npz", "--queries", "queries.npz", "--documents", "documents.npz"),
+                *("pca", "test.npz", "--queries", "documents.npz", "--queries", "queries.npz"),
                 "--relevance",
                 "rows.csv",
             ),
             "leave one of both out",
         ),
-        (("pca", "queries.npz", "--documents", "documents.npz", "--relevance", "named.csv"), "with --id"),
+        (("pca", "documents.npz", "--queries", "queries.npz", "--relevance", "named.csv"), "with --id"),
         (("pca", "queries.npz", "--relevance", "rows.csv"), "has no column of ids"),
-        (("pca", "queries.npz", "--relevance", "rows.csv", "--by-row"), "and 'queries.npz' has rows 0 to 39"),
-        (("pca", "documents.npz", "--relevance", "rows.csv"), "Say --by-row if they are row numbers"),
-        (("pca", "documents.npz", "--relevance", "rows.csv", "--by-row", "--metric", "r2"), "goes with --metric ndcg"),
+        (("pca", "queries.npz", "--relevance", "rows.csv", "--id", "#"), "and 'queries.npz' has rows 0 to 39"),
+        (("pca", "documents.npz", "--relevance", "rows.csv"), "Say --id # if they are row numbers"),
+        (("pca", "documents.npz", "--relevance", "rows.csv", "--id", "#", "--metric", "r2"), "goes with --metric ndcg"),
         (("pca", "queries.npz", "--relevance", "rows.csv:query,documents"), "documents"),
-        (("pca", "test.npz", "--pairs", "pairs.csv", "--by-row", "--metric", "recall@10"), "is not one of pairs"),
-        (("pca", "test.npz", "--pairs", "pairs.csv", "--by-row", "--metric", "mrr@10"), "is one of relevant documents"),
+        (("pca", "test.npz", "--pairs", "pairs.csv", "--id", "#", "--metric", "recall@10"), "is not one of pairs"),
+        (
+            ("pca", "test.npz", "--pairs", "pairs.csv", "--id", "#", "--metric", "mrr@10"),
+            "is one of relevant documents",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_1(folder, digits, arguments, sentence):
@@ -466,7 +468,7 @@ def test_rows_with_nan_are_dropped_on_request(folder, digits):
     holes = digits.X_test.copy()
     holes[3, 0] = np.nan
     np.savez(folder / "holes.npz", pixels=holes, label=digits.y_test)
-    arguments = ("pca", "holes.npz", "--nan", "drop", "--no-baselines")
+    arguments = ("pca", "holes.npz", "--nan", "drop")
     assert found(folder, *arguments, "--metric", "explained_variance")["judged"].startswith("Evaluated on 359 ")
     assert "against 287 others of it" in found(folder, *arguments)["judged"]
 

@@ -57,7 +57,7 @@ def test_labels_from_a_second_file_and_targets(folder):
     digits = load_digits()
     np.save(folder / "pixels.npy", digits.X)
     (folder / "labels.csv").write_text("name\n" + "\n".join(f"digit {y}" for y in digits.y) + "\n")
-    done = firstk("diagnose", "pixels.npy", "--labels", "labels.csv:name", "--json", cwd=folder)
+    done = firstk("diagnose", "pixels.npy", "--label", "labels.csv:name", "--json", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["classes"] == 10
     forced = firstk("diagnose", "digits.npz", "--label", "label", "--kind", "targets", "--json", cwd=folder)
@@ -96,7 +96,7 @@ def test_pairs_of_rows(tmp_path):
     write_vectors(tmp_path / "rows.npz", X, name="X")
     scores = np.sum(X[left, 20:30] * X[right, 20:30], axis=1)
     np.savez(tmp_path / "pairs.npz", left=left, right=right, score=scores)
-    named = ("--pairs", "pairs.npz:left,right,score", "--by-row")
+    named = ("--pairs", "pairs.npz:left,right,score", "--id", "#")
     done = firstk("diagnose", "rows.npz", *named, "--only", "ranking", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "spearman" in done.stdout
@@ -157,7 +157,7 @@ def test_nan_is_refused_with_its_row_or_dropped(folder):
         (["digits.npz", "--kind", "class", "--label", "label"], "'kind' parameter"),
         (["digits.npz", "--plot", "figure.txt"], "A figure ends in"),
         (["digits.npz", "--plot", "nowhere/figure.svg"], "folder that exists"),
-        (["digits.npz", "--label", "label", "--labels", "labels.csv"], "not from both"),
+        (["digits.npz", "--label", "label", "--label", "labels.csv"], "not from both"),
         (["one.npy"], "at least two rows"),
         (["digits.npz", "--label", "label", "--pairs", "pairs.npz"], "Pairs have scores, not labels"),
     ],

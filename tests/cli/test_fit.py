@@ -163,9 +163,9 @@ def test_nothing_held_out_is_no_study(folder):
     ("arguments", "files"),
     [
         (["--objective", "fisher", "--label", "label", "--vectors", "vectors"], {"TEST": "test.npz"}),
-        (["--objective", "fisher", "--labels", "labels.npy"], {"TEST": "digits.npz", "TEST_LABELS": "labels.npy"}),
+        (["--objective", "fisher", "--label", "labels.npy"], {"TEST": "digits.npz", "TEST_LABELS": "labels.npy"}),
         (
-            ["--objective", "similarity", "--pairs", "pairs.npz", "--by-row"],
+            ["--objective", "similarity", "--pairs", "pairs.npz", "--id", "#"],
             {"TEST": "digits.npz", "TEST_PAIRS": "pairs.npz"},
         ),
         ([], {"TEST": "test.npz"}),
@@ -204,9 +204,18 @@ def test_targets_are_predicted(folder):
 
 def test_pairs_by_row_number(folder):
     spec = f"{folder / 'pairs.npz'}:left,right,score"
-    arguments = ("--objective", "similarity", "--components", 4, "--shrinkage", 0.5, "--neighbor-weight", 0.5)
+    arguments = (
+        "--objective",
+        "similarity",
+        "--components",
+        4,
+        "--set",
+        "objective.shrinkage=0.5",
+        "--set",
+        "objective.neighbor_weight=0.5",
+    )
     printed = run(
-        "fit", folder / "digits.npz", "--pairs", spec, "--by-row", *arguments, "-o", folder / "pairs", "--force"
+        "fit", folder / "digits.npz", "--pairs", spec, "--id", "#", *arguments, "-o", folder / "pairs", "--force"
     )
     assert "spearman at k" in printed
     assert "60 held-out pairs" in printed
@@ -218,16 +227,16 @@ def test_pairs_by_row_number(folder):
     ("objective", "options"),
     [
         ("reconstruction", []),
-        ("fisher", ["--shrinkage", "0.3"]),
-        ("fisher", ["--shrinkage", "none"]),
-        ("regression", ["--shrinkage", "0.1"]),
-        ("mixture", ["--lam", "0.5"]),
-        ("fisher", ["--reconstruction", "0.5"]),
-        ("similarity", ["--preserve", "dot_products"]),
-        ("similarity", ["--shrinkage", "0.4"]),
-        ("denoising", ["--noise", "masking:0.7"]),
-        ("denoising", ["--noise", "gaussian:0.2"]),
-        ("reconstruction", ["--ordering", "sparse_prefix:2,4"]),
+        ("fisher", ["--set", "objective.shrinkage=0.3"]),
+        ("fisher", ["--set", "objective.shrinkage=none"]),
+        ("regression", ["--set", "objective.shrinkage=0.1"]),
+        ("mixture", ["--set", "objective.lam=0.5"]),
+        ("fisher", ["--set", "objective.reconstruction=0.5"]),
+        ("similarity", ["--set", "objective.keep=dot_products"]),
+        ("similarity", ["--set", "objective.shrinkage=0.4"]),
+        ("denoising", ["--set", "objective.noise=masking:0.7"]),
+        ("denoising", ["--set", "objective.noise=gaussian:0.2"]),
+        ("reconstruction", ["--set", "ordering=sparse_prefix:2,4"]),
     ],
 )
 def test_every_objective_and_its_settings(folder, objective, options):
@@ -259,8 +268,8 @@ def test_of_a_list_only_its_lengths_are_recommended(folder):
         "fit",
         "--force",
         folder / "digits.npz",
-        "--ordering",
-        "sparse_prefix:2,4,10",
+        "--set",
+        "ordering=sparse_prefix:2,4,10",
         "--components",
         16,
         "-o",
@@ -283,7 +292,7 @@ def test_of_a_list_only_its_lengths_are_recommended(folder):
 @pytest.mark.parametrize("ordering", ["sparse_prefix:4,16,32", "full_prefix"])
 def test_whatever_recommends_recommends_the_same(folder, ordering):
     out, page, data = folder / "agreed", folder / "agreed.html", folder / "digits.npz"
-    fit = ("fit", data, "--force", "--ordering", ordering, "--components", 40, "-o", out)
+    fit = ("fit", data, "--force", "--set", f"ordering={ordering}", "--components", 40, "-o", out)
     printed, fitted = run(*fit), json.loads(run(*fit, "--json"))
     said = study_of(out).recommendation
     evaluated = json.loads(run("curve", out, data, "--json"))
@@ -308,7 +317,7 @@ def test_whatever_recommends_recommends_the_same(folder, ordering):
 def test_lengths_of_a_list_are_evaluated_wherever_they_are(folder):
     out = folder / "long"
     write_vectors(folder / "long.npz", np.random.default_rng(0).standard_normal((400, 130)).astype(np.float32))
-    run("fit", folder / "long.npz", "--ordering", "sparse_prefix:5,101,113", "-o", out)
+    run("fit", folder / "long.npz", "--set", "ordering=sparse_prefix:5,101,113", "-o", out)
     study = study_of(out)
     assert study.lead.ours.recommendable == (5, 101, 113)
     assert sorted({point.k for point in study.precisions.prefixes}) == [5, 101, 113]
@@ -318,8 +327,8 @@ def test_classification_with_a_network(folder):
     pytest.importorskip("torch", reason="training needs torch: pip install 'firstk[torch]'")
     out = folder / "mlp"
     run(
-        "fit", folder / "test.npz", "--objective", "classification", "--label", "label", "--network", "mlp:16",
-        "--components", 3, "--shrinkage", 0.5, "-o", out,
+        "fit", folder / "test.npz", "--objective", "classification", "--label", "label", "--set", "network=mlp:16",
+        "--components", 3, "--set", "objective.shrinkage=0.5", "-o", out,
     )  # fmt: skip
     metrics = [comparison.ours.metric for comparison in study_of(out).comparisons]
     assert metrics == ["1nn_accuracy", "head_accuracy"]
@@ -355,12 +364,18 @@ def test_parquet_with_text_labels(folder):
         (["digits.npz", "--objective", "fisher"], "name their column with --label"),
         (["digits.npz", "--objective", "fisher", "--label", "one"], "at least two classes"),
         (["digits.npz", "--objective", "fishr", "--label", "label"], "'fisher'"),
-        (["digits.npz", "--ordering", "sideways"], "'full_prefix'"),
-        (["digits.npz", "--solver", "magic"], "'closed_form'"),
-        (["digits.npz", "--network", "cnn"], "'linear', 'mlp'"),
-        (["digits.npz", "--lam", "1"], "--lam is no setting of objective 'reconstruction'. It belongs to mixture"),
-        (["digits.npz", "--objective", "denoising", "--noise", "pink"], "masking:SHARE_KEPT"),
-        (["digits.npz", "--objective", "fisher", "--label", "label", "--shrinkage", "much"], "'none' or a number"),
+        (["digits.npz", "--set", "ordering=sideways"], "'full_prefix'"),
+        (["digits.npz", "--set", "solver=magic"], "'closed_form'"),
+        (["digits.npz", "--set", "network=cnn"], "'linear', 'mlp'"),
+        (
+            ["digits.npz", "--set", "objective.lam=1"],
+            "--lam is no setting of objective 'reconstruction'. It belongs to mixture",
+        ),
+        (["digits.npz", "--objective", "denoising", "--set", "objective.noise=pink"], "masking:SHARE_KEPT"),
+        (
+            ["digits.npz", "--objective", "fisher", "--label", "label", "--set", "objective.shrinkage=much"],
+            "'none' or a number",
+        ),
         (["digits.npz", "--image", "9x9"], "9x9 have 81 values"),
         (["digits.npz", "--image", "eight"], "28x28"),
         (["digits.npz", "--image", "4x4x4"], "28x28"),
@@ -368,11 +383,14 @@ def test_parquet_with_text_labels(folder):
         (["digits.npz", "--held-out", "1.5"], "a share of the rows"),
         (["digits.npz", "--held-out", "nowhere.npz"], "nowhere.npz"),
         (["digits.npz", "--label", "label", "--held-out", "narrow.npz"], "vectors of 9 numbers"),
-        (["digits.npz", "--label", "label", "--labels", "labels.npy"], "not from both"),
+        (["digits.npz", "--label", "label", "--label", "labels.npy"], "not from both"),
         (["digits.npz", "--pairs", "pairs.npz:left,right"], "Fitting objective 'reconstruction' on pairs"),
         (["broken.npz"], "row 7"),
         (["missing.npz"], "missing.npz"),
-        (["digits.npz", "--solver", "closed_form", "--network", "mlp"], "closed forms exist for linear encoders only"),
+        (
+            ["digits.npz", "--set", "solver=closed_form", "--set", "network=mlp"],
+            "closed forms exist for linear encoders only",
+        ),
     ],
     ids=lambda value: " ".join(value[1:])[:40] if isinstance(value, list) else "",
 )
@@ -467,7 +485,7 @@ def test_what_was_stopped_on_a_terminal_goes_on_without_one(folder, monkeypatch)
 
 
 TRAINED = (
-    "fit", "test.npz", "--label", "label", "--objective", "classification", "--components", 3, "--shrinkage", 0.5,
+    "fit", "test.npz", "--label", "label", "--objective", "classification", "--components", 3, "--set", "objective.shrinkage=0.5",
 )  # fmt: skip
 
 

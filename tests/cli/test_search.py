@@ -31,7 +31,7 @@ JUDGED = np.array([(q, OF[q], 1) for q in range(M)] + [(q, 100 + q, 1) for q in 
 # Both are row numbers too, of other rows.
 QUERY_IDS, DOCUMENT_IDS = RNG.permutation(M), RNG.permutation(N)
 SEARCH = ("docs.parquet", "--queries", "queries.parquet", "--relevance")
-FAST = ("--shrinkage", "0.5", "--neighbor-weight", "0", "--components", "6")
+FAST = ("--set", "objective.shrinkage=0.5", "--set", "objective.neighbor_weight=0", "--components", "6")
 
 
 def firstk(folder, *arguments, code=0):
@@ -60,7 +60,7 @@ def store(tmp_path_factory):
     path = tmp_path_factory.mktemp("store")
     write_store(path, QUERIES, DOCUMENTS, JUDGED, QUERY_IDS, DOCUMENT_IDS)
     PrefixEncoder(6).fit(DOCUMENTS).save(path / "pca")
-    for name, judgements in (("by ids", ("ids.tsv", "--id", "_id")), ("by rows", ("rows.tsv", "--by-row"))):
+    for name, judgements in (("by ids", ("ids.tsv", "--id", "_id")), ("by rows", ("rows.tsv", "--id", "#"))):
         firstk(path, "fit", *SEARCH, *judgements, "--objective", "similarity", *FAST, "-o", name)
     return path
 
@@ -68,7 +68,7 @@ def store(tmp_path_factory):
 @pytest.mark.parametrize("metric", ["ndcg@10", "mrr@10", "relevant_recall@100"])
 def test_ids_and_row_numbers_give_the_scores_of_python(store, metric):
     expected = PrefixEncoder.load(store / "pca").curve_search(QUERIES, DOCUMENTS, JUDGED, metric=metric)
-    for judgements in (("ids.tsv", "--id", "_id"), ("rows.tsv", "--by-row")):
+    for judgements in (("ids.tsv", "--id", "_id"), ("rows.tsv", "--id", "#")):
         done = firstk(store, "curve", "pca", *SEARCH, *judgements, "--metric", metric, "--json")
         curve = json.loads(done.stdout)["curve"]
         np.testing.assert_allclose(curve["score"], expected.score, atol=1e-12)
@@ -140,10 +140,10 @@ def test_what_is_printed_names_the_store(store):
 
 
 def test_curve_without_judgements_says_that_it_asks_another_question(store):
-    said = firstk(store, "curve", "by ids", "docs.parquet", "--no-baselines").stdout
+    said = firstk(store, "curve", "by ids", "docs.parquet").stdout
     assert said.startswith("The fit was evaluated by ndcg@10 on judged documents, and this is another question")
     assert "give --queries and --relevance" in said.splitlines()[0]
-    judged = firstk(store, "curve", "by ids", *SEARCH, "ids.tsv", "--id", "_id", "--no-baselines").stdout
+    judged = firstk(store, "curve", "by ids", *SEARCH, "ids.tsv", "--id", "_id").stdout
     assert "another question" not in judged
 
 
@@ -171,7 +171,7 @@ def test_ids_of_two_names_are_asked_for_where_one_file_has_the_name_alone(store,
     search = (SEARCH[0], "--queries", tmp_path / "q.npz", "--relevance", "ids.tsv")
     said = firstk(store, "curve", "by ids", *search, "--id", "_id", code=1).stderr
     assert "q.npz' has none. If the two files call their ids differently: --id QUERYCOLUMN,DOCUMENTCOLUMN" in said
-    firstk(store, "curve", "by ids", *search, "--id", "qid,_id", "--no-baselines")
+    firstk(store, "curve", "by ids", *search, "--id", "qid,_id")
 
 
 def test_a_judgement_that_is_repeated_counts_once_and_two_grades_are_refused(store):
@@ -179,9 +179,9 @@ def test_a_judgement_that_is_repeated_counts_once_and_two_grades_are_refused(sto
     query, document, grade = lines.splitlines()[1].split("\t")
     curve = ("curve", "by ids", *SEARCH)
     (store / "twice.tsv").write_text(lines + lines.splitlines()[1] + "\n")
-    done = firstk(store, *curve, "twice.tsv", "--id", "_id", "--json", "--no-baselines")
+    done = firstk(store, *curve, "twice.tsv", "--id", "_id", "--json")
     assert "note: 1 line repeats an earlier line of 'twice.tsv'" in done.stderr
-    once = firstk(store, *curve, "ids.tsv", "--id", "_id", "--json", "--no-baselines")
+    once = firstk(store, *curve, "ids.tsv", "--id", "_id", "--json")
     assert json.loads(done.stdout)["curve"] == json.loads(once.stdout)["curve"]
     (store / "two.tsv").write_text(f"{lines}{query}\t{document}\t{int(grade) + 1}\n")
     said = firstk(store, *curve, "two.tsv", "--id", "_id", code=1).stderr
@@ -219,10 +219,10 @@ def test_filters_and_weights(store):
 @pytest.mark.parametrize(
     ("judgements", "sentence"),
     [
-        (("ids.tsv",), "Say --id _id or --by-row"),
+        (("ids.tsv",), "Say --id _id or --id #"),
         (("garbage.tsv", "--id", "_id"), "judges query q1, which is not in 'queries.parquet'"),
         (("garbage.tsv",), "judges query q1, which is not in 'queries.parquet' (60 rows); 2 are missing in all"),
-        (("garbage.tsv", "--by-row"), "which is no row number"),
+        (("garbage.tsv", "--id", "#"), "which is no row number"),
         (("far.tsv",), "judges query 9000"),
     ],
 )
@@ -240,7 +240,7 @@ def test_judgements_given_as_pairs_are_learned_by_ids(store):
     """Grades that are all alike are positives: the same pairs, and the same search, as of --relevance."""
     options = ("--objective", "similarity", *FAST, "-o", "pairs")
     spec = ("docs.parquet", "--queries", "queries.parquet", "--pairs", "ids.tsv:query-id,corpus-id,score")
-    assert "Say --id _id or --by-row" in firstk(store, "fit", *spec, *options, code=1).stderr
+    assert "Say --id _id or --id #" in firstk(store, "fit", *spec, *options, code=1).stderr
     firstk(store, "fit", *spec, "--id", "_id", *options)
     np.testing.assert_allclose(
         FittedEncoder.load(store / "pairs").components, FittedEncoder.load(store / "by ids").components, atol=1e-9
@@ -262,8 +262,8 @@ def test_scifact_by_ids_away_from_row_numbers(data_folder, tmp_path):
     enc = PrefixEncoder(64).fit(sets.documents)
     enc.save(tmp_path / "pca")
     expected = enc.curve_search(sets.queries, sets.documents, sets.judgements_test, ks=[16, 64])
-    for judgements in (("ids.tsv",), ("rows.tsv", "--by-row")):
-        done = firstk(tmp_path, "curve", "pca", *SEARCH, *judgements, "--json", "--no-baselines", "--confidence", 0)
+    for judgements in (("ids.tsv",), ("rows.tsv", "--id", "#")):
+        done = firstk(tmp_path, "curve", "pca", *SEARCH, *judgements, "--json")
         curve = json.loads(done.stdout)["curve"]
         # Which document of a tie comes first depends on the order of the file.
         np.testing.assert_allclose(np.asarray(curve["score"])[[15, 63]], expected.score, atol=1e-6)
@@ -330,14 +330,14 @@ def searches(path):
 
 
 def test_too_few_new_documents_to_choose_by_are_said(taught):
-    said = firstk(taught, "curve", "model", *SEARCH, "few.tsv", "--id", "_id", "--no-baselines").stdout
+    said = firstk(taught, "curve", "model", *SEARCH, "few.tsv", "--id", "_id").stdout
     assert "documents that the fit has learned from, and 10 for new ones only, too few to choose by" in said
 
 
 def test_a_model_without_hashes_says_that_it_cannot_tell(taught):
     encoder = FittedEncoder.load(taught / "model")
     replace(encoder, learned=None).save(taught / "earlier")
-    said = firstk(taught, "curve", "earlier", *SEARCH, "test.tsv", "--id", "_id", "--no-baselines").stdout
+    said = firstk(taught, "curve", "earlier", *SEARCH, "test.tsv", "--id", "_id").stdout
     assert "saved without the hashes of the documents that it has learned from" in said
     assert "Evaluated on 90 queries" in said
     assert "On new documents" not in said

@@ -68,4 +68,4 @@ def test_a_model_keeps_relative_paths_alone(given, named):
 def test_row_numbers_are_recorded_as_a_flag():
     place = VectorSource("docs.npz", queries="q.npz", relevance="/home/me/qrels.tsv:query,doc", by_row=True)
     words = words_of(recorded_options(place, shared=True))
-    assert words[-4:] == ["q.npz", "--relevance", "qrels.tsv:query,doc", "--by-row"]
+    assert words[-4:] == ["q.npz", "--relevance", "qrels.tsv:query,doc", "--id", "#"]

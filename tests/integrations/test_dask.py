@@ -217,7 +217,7 @@ def test_the_command_line_fits_on_a_cluster(tmp_path):
         done = CliRunner().invoke(app, [*command, str(tmp_path / "dask"), "--dask", cluster.scheduler_address])
         assert done.exit_code == 0, repr(done.exception)
         wrong = CliRunner().invoke(
-            app, [*command, str(tmp_path / "x"), "--dask", cluster.scheduler_address, "--labels", "y.npy"]
+            app, [*command, str(tmp_path / "x"), "--dask", cluster.scheduler_address, "--label", "y.npy"]
         )
         assert wrong.exit_code == 1
     assert CliRunner().invoke(app, [*command, str(tmp_path / "here")]).exit_code == 0

@@ -77,8 +77,8 @@ class VectorSource:
     def check(self) -> None:
         """Raise for options that belong to judgements or pairs, where there are none."""
         given = {
-            "--queries": self.queries, "--id": self.ids, "--by-row": self.by_row or None, "--filter": self.filter,
-            "--query-weight": self.query_weight,
+            "--queries": self.queries, "--id": self.ids or self.by_row or None,
+            "--filter": self.filter, "--queries FILE:WEIGHT": self.query_weight,
         }  # fmt: skip
         useless = [option for option, value in given.items() if value is not None]
         if useless and not self.judged:
@@ -87,9 +87,9 @@ class VectorSource:
                 "of them."
             )
         if self.query_weight is not None and self.queries is None:
-            raise InvalidInputError("--query-weight is a column of --queries, which is missing.")
+            raise InvalidInputError("The weight of each query is a column of --queries, which is missing.")
         if self.pairs is not None and (self.label is not None or self.labels is not None):
-            raise InvalidInputError("Pairs have scores, not labels: leave --label and --labels out, or --pairs.")
+            raise InvalidInputError("Pairs have scores, not labels: leave --label out, or --pairs.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +190,7 @@ def open_labeled(
 ) -> LabeledTable:
     """Open what `read_rows` reads as a stream, in bounded memory."""
     if label is not None and labels is not None:
-        raise InvalidInputError("Labels come from a column (--label) or from a file (--labels), not from both.")
+        raise InvalidInputError("Labels come from a column or from a file of their own (--label), not from both.")
     names = _split(label)
     table = open_vectors(path, vectors, beside=names, nan=nan)
     return LabeledTable(table, names, None if labels is None else _labels_of(labels, table), label or labels)

@@ -386,8 +386,8 @@ def _fields(place: VectorSource, queries: RowsOfFile, documents: RowsOfFile) -> 
 def _of_vectors(place: VectorSource, source: File, names: Sequence[str], graded: bool) -> Judged:
     """Read pairs of vectors."""
     given = {
-        "--id": place.ids, "--by-row": place.by_row or None, "--queries": place.queries, "--filter": place.filter,
-        "--query-weight": place.query_weight, "--relevance": place.relevance,
+        "--id": place.ids or place.by_row or None, "--queries": place.queries, "--filter": place.filter,
+        "--relevance": place.relevance,
     }  # fmt: skip
     useless = [option for option, value in given.items() if value is not None]
     if useless or graded:

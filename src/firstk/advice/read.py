@@ -349,8 +349,8 @@ def _metric_of_rows(encoder: FittedEncoder, request: Request) -> str:
         raise InvalidInputError(f"The metric '{name}' needs {way}.")
     if "y" in known.needs and not labeled:
         raise InvalidInputError(
-            f"The metric '{name}' needs labels or targets: name their column with --label, or their file with "
-            "--labels. Without any, --metric recall@10 or readback_variance will do."
+            f"The metric '{name}' needs labels or targets: name their column or their file with --label. "
+            "Without any, --metric recall@10 or readback_variance will do."
         )
     return name
 
@@ -458,7 +458,7 @@ def _reference_place(request: Request) -> VectorSource:
     assert file is not None
     if place.labels is not None and request.reference_labels is None:
         raise InvalidInputError(
-            "--labels is the file of the labels of VECTORS; give that of --reference as --reference-labels."
+            "--label is the file of the labels of VECTORS; give the labels of the reference as --reference FILE:LABEL."
         )
     label = None if request.reference_labels is not None else place.label
     held = load_columns(file) if label is not None else {}
@@ -466,7 +466,7 @@ def _reference_place(request: Request) -> VectorSource:
         if name.strip() not in held:
             raise InvalidInputError(
                 f"{missing_column(file, name.strip(), tuple(held))} If its labels have another name, give them as "
-                f"--reference-labels {file}:COLUMN."
+                f"--reference {file}:COLUMN."
             )
     return VectorSource(file, place.vectors, label, request.reference_labels, nan=place.nan)
 

@@ -129,7 +129,7 @@ def _read(place: VectorSource, kind: str, quiet: bool) -> tuple[Gathered, Trials
     from firstk.data.task import Search
 
     if place.relevance is not None and (place.label is not None or place.labels is not None):
-        raise InvalidInputError("Judgements take the place of labels: leave --label and --labels out, or --relevance.")
+        raise InvalidInputError("Judgements take the place of labels: leave --label out, or --relevance.")
     judged = read_judged(place)
     rows = place
     if judged.store is None:  # pairs of vectors: the left sides are rows as well
