@@ -75,12 +75,12 @@ def test_a_model_that_grew_can_grow_again(home):
             ["--objective", "reconstruction"],
             "--objective reconstruction contradicts 'kept', which was fitted with fisher",
         ),
-        (["--set", "objective.shrinkage=0.5"], "--shrinkage 0.5 contradicts 'kept', which was fitted with 0.1"),
-        (["--set", "objective.lam=2"], "--lam is no setting of objective 'fisher'"),
+        (["--set", "objective.shrinkage=0.5"], "--set objective.shrinkage 0.5 contradicts 'kept', which was fitted with 0.1"),
+        (["--set", "objective.lam=2"], "'lam' is no setting of this objective"),
         (["--components", "3"], "Leave --components out"),
-        (["--set", "ordering=sparse_prefix:2,4"], "Leave --ordering out"),
-        (["--set", "solver=gradient"], "Leave --solver out"),
-        (["--set", "network=mlp"], "Leave --network out"),
+        (["--set", "ordering=sparse_prefix:2,4"], "Leave --set ordering out"),
+        (["--set", "solver=gradient"], "Leave --set solver out"),
+        (["--set", "network=mlp"], "Leave --set network out"),
     ],
 )
 def test_options_that_contradict_the_model(home, options, said):
@@ -97,14 +97,15 @@ def test_what_similarity_preserves_is_a_setting_of_the_model(home):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     done = firstk("fit", "new.npz", "--append", "dots", "--set", "objective.keep=neighbors", "-o", "none", cwd=home)
-    assert "--preserve neighbors contradicts 'dots', which was fitted with dot_products" in done.stderr
+    assert "--set objective.keep neighbors contradicts 'dots', which was fitted with dot_products" in done.stderr
     done = firstk("fit", "new.npz", "--append", "dots", "-o", "more-dots", "--held-out", "0", cwd=home)
     assert done.returncode == 0, done.stderr
 
 
 def test_options_that_repeat_the_model(home):
     done = firstk(
-        "fit", "new.npz", "--append", "kept", "--label", "label", "--objective", "fisher", "--set", "objective.shrinkage=0.1",
+        "fit", "new.npz", "--append", "kept", "--label", "label", "--objective", "fisher",
+        "--set", "objective.shrinkage=0.1",
         "--set", "ordering=full_prefix", "--set", "solver=closed_form", "--held-out", "0", "-o", "repeated", cwd=home,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -279,8 +279,8 @@ def _divided_search(
     name = _name(held_out.rpartition(":")[0] or held_out)
     held_search = other.subset(np.unique(np.asarray(other.relevance)[:, 0]))
     if judged.store is None:  # no store is given, so all right sides that are known are candidates
-        positives = held_search.positives
-        held_search = as_search(*map(np.asarray, positives.arrays), np.asarray(search.documents))
+        left, right, store = map(np.asarray, (*held_search.positives.arrays, search.documents))
+        held_search = as_search(left, right, store)
     return train, held_search, f"Judgements of {name} were held out.{also}"
 
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
+from firstk.cli._settings import settings_of
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from firstk.contracts import Objective
     from firstk.estimator.prefix_encoder import PrefixEncoder
-
-# Options that name a setting of the objective.
-_NAMES = ("shrinkage", "lam", "noise", "neighbor_weight", "fidelity", "reconstruction")
-_SETTINGS = {name: name for name in _NAMES} | {"preserve": "keep"}
-
 
 @dataclass(frozen=True, eq=False)
 class ModelToExtend:
@@ -68,39 +64,27 @@ class ModelToExtend:
         """Return the name of its objective; raise an error if another was asked for."""
         own = _objective_of(self.encoder).name
         if self._typed("objective") and asked != own:
-            raise self._contradiction("objective", own, asked)
+            raise self._contradiction("--objective", own, asked)
         return own
 
-    def extended_as(self, asked: PrefixEncoder, *, pairs: bool) -> PrefixEncoder:
+    def extended_as(self, asked: PrefixEncoder, settings: Sequence[str], *, pairs: bool) -> PrefixEncoder:
         """Return the encoder that learns on from rows or pairs; raise an error where what was typed contradicts it."""
         if self.encoder._learns_pairs() != pairs:
             was, now = ("rows", "pairs") if pairs else ("pairs", "rows")
             raise InvalidInputError(f"'{self.path}' learned from {was}, and these are {now}: fit a model of their own.")
-        for option, own, wanted in self._compared(asked):
-            if self._typed(option) and own != wanted:
-                raise self._contradiction(option, own, wanted)
+        if self._typed("components") and self.encoder.n_components != asked.n_components:
+            raise self._contradiction("--components", self.encoder.n_components, asked.n_components)
+        for name in [part for group in settings_of(settings) for part in group]:
+            own, wanted = _setting(self.encoder, name), _setting(asked, name)
+            if own != wanted:
+                raise self._contradiction(f"--set {name.replace('__', '.')}", own, wanted)
         # A closed form draws nothing: the seed is that of the held-out part of these rows.
         return self.encoder.set_params(verbose=asked.verbose, random_state=asked.random_state)
 
-    def _compared(self, asked: PrefixEncoder) -> Iterator[tuple[str, Any, Any]]:
-        """Give each option with its value in the model and in the command."""
-        from firstk import orderings
-
-        yield "components", self.encoder.n_components, asked.n_components
-        yield "ordering", orderings.resolve(self.encoder.ordering), orderings.resolve(asked.ordering)
-        own_solver = self.encoder.solver_
-        yield "solver", own_solver, own_solver if asked.solver == "auto" else asked.solver
-        yield "network", self.encoder.network, asked.network
-        own, wanted = _objective_of(self.encoder), _objective_of(asked)
-        for option, setting in _SETTINGS.items():
-            if hasattr(own, setting):
-                yield option, getattr(own, setting), getattr(wanted, setting)
-
     def _contradiction(self, option: str, own: object, wanted: object) -> InvalidInputError:
-        spelled = option.replace("_", "-")
         return InvalidInputError(
-            f"--{spelled} {wanted} contradicts '{self.path}', which was fitted with {own}. Leave --{spelled} out: rows "
-            "are added with the settings of the model."
+            f"{option} {wanted} contradicts '{self.path}', which was fitted with {own}. Leave {option} out: rows are "
+            "added with the settings of the model."
         )
 
     def _typed(self, option: str) -> bool:
@@ -127,3 +111,16 @@ def _objective_of(encoder: PrefixEncoder) -> Objective:
     from firstk import objectives
 
     return objectives.resolve(encoder.objective)
+
+
+def _setting(encoder: PrefixEncoder, name: str) -> object:
+    """Return a parameter by its name, with what its default and "auto" stand for."""
+    from firstk import orderings
+
+    member, _, setting = name.partition("__")
+    if setting:
+        return getattr(_objective_of(encoder), setting)
+    if member == "ordering":
+        return orderings.resolve(encoder.ordering)
+    found: object = encoder.solver_ if member == "solver" and encoder._started() else getattr(encoder, member)
+    return found

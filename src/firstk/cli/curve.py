@@ -275,6 +275,7 @@ def _lines(
     if not explain:
         yield from lengths_table(lead, encoder.p)
         yield ""
+        yield from task.notes
         yield f"{found.held_out} More: --explain"
         return
     yield from [] if choice is None else explanation(choice)

@@ -132,7 +132,7 @@ def fit(
     place = place_of_options(source, vectors, label, pairs, nan, queries, relevance, ids, filter)
     from_pairs = _learns_pairs(encoder, place, settings or (), base)
     if base is not None:
-        encoder = base.extended_as(encoder, pairs=from_pairs)
+        encoder = base.extended_as(encoder, settings or (), pairs=from_pairs)
     elif save_moments:
         check_keeps_moments(encoder, pairs=from_pairs)
     kept = Checkpoint(beside(out, ".checkpoint"), resume=resume)
@@ -165,14 +165,14 @@ def _learns_pairs(encoder: PrefixEncoder, place: Any, settings: Any, base: Model
     """Tell whether the fit learns from pairs or judgements; raise for an objective that needs what is not there."""
     from firstk import objectives
 
-    if base is not None:  # rows are added to what the model learned from; judgements may still evaluate it
-        return base.encoder._learns_pairs()
-    goal = objectives.resolve(encoder.objective)
+    goal = objectives.resolve(encoder.objective if base is None else base.encoder.objective)
     if place.label is None and place.labels is None and goal.supervision in ("labels", "targets", "labels or targets"):
         raise InvalidInputError(
             f"The objective '{goal.name}' learns from {goal.supervision}: name their column with --label, or "
             "their file."
         )
+    if base is not None:  # rows are added to what the model learned from; judgements may still evaluate it
+        return base.encoder._learns_pairs()
     if place.pairs is not None:
         encoder._posed(pairs=True)  # an objective that does not take pairs raises before anything is read
         return True
@@ -314,4 +314,6 @@ def _lines(encoder: PrefixEncoder, task: FileTask, report: Report | None, out: P
         if report.evaluations:
             yield explained(report.lead.metric)
             yield from further_lines(report.evaluations[1:])
+    else:
+        yield from task.notes
     yield f"A page to forward: firstk report {out} -o report.html" + ("" if explain else ". More: --explain")
