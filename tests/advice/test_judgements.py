@@ -202,7 +202,7 @@ def test_ids_or_row_numbers_that_both_fit_are_refused_with_both_readings(qrels):
         read("docs.parquet", queries="queries.csv", relevance="qrels.tsv")
     said, (q, d) = str(caught.value), expected_rows()[0]
     assert f"as ids in 'qid' of 'queries.csv' and 'doc_id' of 'docs.parquet', rows {q} and {d};" in said
-    assert "as row numbers, rows 0 and 3. Say --id qid,doc_id or --by-row." in said
+    assert "as row numbers, rows 0 and 3. Say --id qid,doc_id or --id :row." in said
     by_row = read("docs.parquet", queries="queries.csv", relevance="qrels.tsv", by_row=True)
     np.testing.assert_array_equal(pairs_of(by_row), [(q, d) for q, d, _ in JUDGED])
 
@@ -268,7 +268,7 @@ def test_row_numbers_are_used_only_if_asked_for(place):
     with pytest.raises(InvalidInputError) as caught:
         read("a.npz", pairs="p.csv", vectors="e")
     assert "ids or row numbers?" in str(caught.value)
-    assert "Say --by-row if they are row numbers (from 0)" in str(caught.value)
+    assert "Say --id :row if they are row numbers (from 0)" in str(caught.value)
 
 
 BAD_PAIRS = [

@@ -224,7 +224,7 @@ def test_what_cannot_be_learned_from_raises(folder):
         open_task(search(relevance="none.csv", ids="id"), "0.2")
     with pytest.raises(InvalidInputError, match="belong to --relevance or --pairs"):
         open_task(VectorSource("docs.parquet", ids="id"), "0.2")
-    with pytest.raises(InvalidInputError, match="--query-weight is a column of --queries"):
+    with pytest.raises(InvalidInputError, match="a column of --queries, which is missing"):
         open_task(VectorSource("docs.parquet", relevance="ids.csv", query_weight="w"), "0.2")
     with pytest.raises(InvalidInputError, match="a share of the rows"):
         open_task(search(), "1.5")

@@ -362,7 +362,7 @@ def test_pairs(folder, digits):
     [("documents.npz", "--queries", "queries.npz"), ("documents.npz", "--queries", "queries.npz")],
     ids=["store first", "queries first"],
 )
-@pytest.mark.parametrize("judgements", [("rows.csv", "--id", "#"), ("named.csv", "--id", "name")])
+@pytest.mark.parametrize("judgements", [("rows.csv", "--id", ":row"), ("named.csv", "--id", "name")])
 def test_judged_documents(folder, digits, files, judgements):
     out = found(folder, "pca", *files, "--relevance", *judgements)
     judged = [
@@ -428,7 +428,7 @@ def test_help_names_every_metric(folder):
         ),
         (("pca", "test.npz", "--documents", "documents.npz"), "belong to --relevance"),
         (("pca", "test.npz", "--queries", "queries.npz"), "--queries belong to --relevance or --pairs"),
-        (("pca", "test.npz", "--id", "#"), "--by-row belong to --relevance or --pairs"),
+        (("pca", "test.npz", "--id", ":row"), "--by-row belong to --relevance or --pairs"),
         (
             (
                 *("pca", "test.npz", "--queries", "documents.npz", "--queries", "queries.npz"),
@@ -439,13 +439,13 @@ def test_help_names_every_metric(folder):
         ),
         (("pca", "documents.npz", "--queries", "queries.npz", "--relevance", "named.csv"), "with --id"),
         (("pca", "queries.npz", "--relevance", "rows.csv"), "has no column of ids"),
-        (("pca", "queries.npz", "--relevance", "rows.csv", "--id", "#"), "and 'queries.npz' has rows 0 to 39"),
-        (("pca", "documents.npz", "--relevance", "rows.csv"), "Say --id # if they are row numbers"),
-        (("pca", "documents.npz", "--relevance", "rows.csv", "--id", "#", "--metric", "r2"), "goes with --metric ndcg"),
+        (("pca", "queries.npz", "--relevance", "rows.csv", "--id", ":row"), "and 'queries.npz' has rows 0 to 39"),
+        (("pca", "documents.npz", "--relevance", "rows.csv"), "Say --id :row if they are row numbers"),
+        (("pca", "documents.npz", "--relevance", "rows.csv", "--id", ":row", "--metric", "r2"), "goes with --metric ndcg"),
         (("pca", "queries.npz", "--relevance", "rows.csv:query,documents"), "documents"),
-        (("pca", "test.npz", "--pairs", "pairs.csv", "--id", "#", "--metric", "recall@10"), "is not one of pairs"),
+        (("pca", "test.npz", "--pairs", "pairs.csv", "--id", ":row", "--metric", "recall@10"), "is not one of pairs"),
         (
-            ("pca", "test.npz", "--pairs", "pairs.csv", "--id", "#", "--metric", "mrr@10"),
+            ("pca", "test.npz", "--pairs", "pairs.csv", "--id", ":row", "--metric", "mrr@10"),
             "is one of relevant documents",
         ),
     ],

@@ -96,7 +96,7 @@ def test_pairs_of_rows(tmp_path):
     write_vectors(tmp_path / "rows.npz", X, name="X")
     scores = np.sum(X[left, 20:30] * X[right, 20:30], axis=1)
     np.savez(tmp_path / "pairs.npz", left=left, right=right, score=scores)
-    named = ("--pairs", "pairs.npz:left,right,score", "--id", "#")
+    named = ("--pairs", "pairs.npz:left,right,score", "--id", ":row")
     done = firstk("diagnose", "rows.npz", *named, "--only", "ranking", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "spearman" in done.stdout

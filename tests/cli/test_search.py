@@ -60,7 +60,7 @@ def store(tmp_path_factory):
     path = tmp_path_factory.mktemp("store")
     write_store(path, QUERIES, DOCUMENTS, JUDGED, QUERY_IDS, DOCUMENT_IDS)
     PrefixEncoder(6).fit(DOCUMENTS).save(path / "pca")
-    for name, judgements in (("by ids", ("ids.tsv", "--id", "_id")), ("by rows", ("rows.tsv", "--id", "#"))):
+    for name, judgements in (("by ids", ("ids.tsv", "--id", "_id")), ("by rows", ("rows.tsv", "--id", ":row"))):
         firstk(path, "fit", *SEARCH, *judgements, "--objective", "similarity", *FAST, "-o", name)
     return path
 
@@ -68,7 +68,7 @@ def store(tmp_path_factory):
 @pytest.mark.parametrize("metric", ["ndcg@10", "mrr@10", "relevant_recall@100"])
 def test_ids_and_row_numbers_give_the_scores_of_python(store, metric):
     expected = PrefixEncoder.load(store / "pca").curve_search(QUERIES, DOCUMENTS, JUDGED, metric=metric)
-    for judgements in (("ids.tsv", "--id", "_id"), ("rows.tsv", "--id", "#")):
+    for judgements in (("ids.tsv", "--id", "_id"), ("rows.tsv", "--id", ":row")):
         done = firstk(store, "curve", "pca", *SEARCH, *judgements, "--metric", metric, "--json")
         curve = json.loads(done.stdout)["curve"]
         np.testing.assert_allclose(curve["score"], expected.score, atol=1e-12)
@@ -219,10 +219,10 @@ def test_filters_and_weights(store):
 @pytest.mark.parametrize(
     ("judgements", "sentence"),
     [
-        (("ids.tsv",), "Say --id _id or --id #"),
+        (("ids.tsv",), "Say --id _id or --id :row"),
         (("garbage.tsv", "--id", "_id"), "judges query q1, which is not in 'queries.parquet'"),
         (("garbage.tsv",), "judges query q1, which is not in 'queries.parquet' (60 rows); 2 are missing in all"),
-        (("garbage.tsv", "--id", "#"), "which is no row number"),
+        (("garbage.tsv", "--id", ":row"), "which is no row number"),
         (("far.tsv",), "judges query 9000"),
     ],
 )
@@ -240,7 +240,7 @@ def test_judgements_given_as_pairs_are_learned_by_ids(store):
     """Grades that are all alike are positives: the same pairs, and the same search, as of --relevance."""
     options = ("--objective", "similarity", *FAST, "-o", "pairs")
     spec = ("docs.parquet", "--queries", "queries.parquet", "--pairs", "ids.tsv:query-id,corpus-id,score")
-    assert "Say --id _id or --id #" in firstk(store, "fit", *spec, *options, code=1).stderr
+    assert "Say --id _id or --id :row" in firstk(store, "fit", *spec, *options, code=1).stderr
     firstk(store, "fit", *spec, "--id", "_id", *options)
     np.testing.assert_allclose(
         FittedEncoder.load(store / "pairs").components, FittedEncoder.load(store / "by ids").components, atol=1e-9
@@ -262,7 +262,7 @@ def test_scifact_by_ids_away_from_row_numbers(data_folder, tmp_path):
     enc = PrefixEncoder(64).fit(sets.documents)
     enc.save(tmp_path / "pca")
     expected = enc.curve_search(sets.queries, sets.documents, sets.judgements_test, ks=[16, 64])
-    for judgements in (("ids.tsv",), ("rows.tsv", "--id", "#")):
+    for judgements in (("ids.tsv",), ("rows.tsv", "--id", ":row")):
         done = firstk(tmp_path, "curve", "pca", *SEARCH, *judgements, "--json")
         curve = json.loads(done.stdout)["curve"]
         # Which document of a tie comes first depends on the order of the file.

@@ -65,7 +65,7 @@ def test_a_model_keeps_relative_paths_alone(given, named):
     assert recorded_options(VectorSource(given), shared=True).get("VECTORS") == named
 
 
-def test_row_numbers_are_recorded_as_a_flag():
+def test_row_numbers_are_recorded():
     place = VectorSource("docs.npz", queries="q.npz", relevance="/home/me/qrels.tsv:query,doc", by_row=True)
-    words = words_of(recorded_options(place, shared=True))
-    assert words[-4:] == ["q.npz", "--relevance", "qrels.tsv:query,doc", "--id", "#"]
+    words = [word for pair in recorded_options(place, shared=True).items() for word in pair]
+    assert words[-4:] == ["q.npz", "--relevance", "qrels.tsv:query,doc", "--id", ":row"]

@@ -48,7 +48,7 @@ class RowNames:
         """Return the file rows that both columns of `source` name, each in its own table."""
         if self.by_row:
             if self.ids is not None:
-                raise InvalidInputError("Rows are named by ids (--id COLUMN) or by numbers (--id #), not by both.")
+                raise InvalidInputError("Rows are named by ids (--id COLUMN) or by numbers (--id :row), not by both.")
             return [_numbers(*side, source) for side in zip(columns, tables, SIDES, strict=True)]
         named = self.columns()
         if named is None:
@@ -82,7 +82,7 @@ def _settled(columns: Sequence[np.ndarray], tables: Sequence[VectorTable], sourc
     if numbers:
         held = "; ".join(dict.fromkeys(one.why for one in ids if one.rows is None))
         raise InvalidInputError(
-            f"'{source}' names rows by numbers such as {_shown(columns, 0)}: ids or row numbers? {held}. Say --id # if "
+            f"'{source}' names rows by numbers such as {_shown(columns, 0)}: ids or row numbers? {held}. Say --id :row if "
             "they are row numbers (from 0), or name the column that holds such ids with --id."
         )
     why = next(one.why for one in ids if one.rows is None)
@@ -210,7 +210,7 @@ def _two_readings(
     return InvalidInputError(
         f"'{source}' can be read in two ways. Its entry {at} names {_shown(columns, at)}: as ids in {where}, rows "
         f"{ids[0][at]} and {ids[1][at]}; as row numbers, rows {numbers[0][at]} and {numbers[1][at]}. Say --id {option} "
-        "or --id #."
+        "or --id :row."
     )
 
 

@@ -64,9 +64,9 @@ IdOption = Annotated[
     str | None,
     typer.Option(
         "--id",
-        help="Column of the ids by which judgements or pairs name rows; detected if it is called id, doc_id, ...; # "
-        "for row numbers, from 0.",
-        metavar="COLUMN|QUERYCOLUMN,DOCUMENTCOLUMN|#",
+        help="Column of the ids by which judgements or pairs name rows; detected if it is called id, doc_id, ...; "
+        ":row for row numbers, from 0.",
+        metavar="COLUMN|QUERYCOLUMN,DOCUMENTCOLUMN|:row",
     ),
 ]
 FilterOption = Annotated[
@@ -124,7 +124,7 @@ def place_of_options(
     weight = None
     if queries is not None and not is_there(queries) and ":" in queries:
         queries, _, weight = queries.rpartition(":")
-    by_row = ids == "#"
+    by_row = ids == ":row"
     return VectorSource(
         source, vectors, column, file, pairs, nan, queries, relevance, None if by_row else ids, by_row, filter, weight
     )

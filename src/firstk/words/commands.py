@@ -41,7 +41,7 @@ def options_of(place: VectorSource) -> dict[str, str]:
         "--queries": queries,
         "--pairs": place.pairs,
         "--relevance": place.relevance,
-        "--id": "#" if place.by_row else place.ids,
+        "--id": ":row" if place.by_row else place.ids,
         "--filter": place.filter,
     }
     return {name: value for name, value in given.items() if value is not None}
@@ -139,7 +139,7 @@ def curve_command(model: str | Path, place: VectorSource) -> str:
         words[3] = str(place.source)
         words += ["--relevance", "TEST_RELEVANCE"]
     words += ["--queries", "TEST_QUERIES"] if place.queries else []
-    words += ["--id", "#" if place.by_row else str(place.ids)] if place.by_row or place.ids else []
+    words += ["--id", ":row" if place.by_row else str(place.ids)] if place.by_row or place.ids else []
     return shlex.join(map(str, words))
 
 
