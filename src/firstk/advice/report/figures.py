@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import require
+from firstk.advice.report.byte_chart import bytes_axis, check_chosen, lines_of, looks_of_lines, name_of_point
 from firstk.advice.report.layout import FEW_POINTS, Octaves, shortened, stacked
 from firstk.advice.report.page import check_group, name_of
-from firstk.advice.report.palette import RAW_LOOK, RAW_NAME, Look, assign
+from firstk.advice.report.palette import RAW, RAW_LOOK, RAW_NAME, Look, assign
 from firstk.exceptions import InvalidInputError
 from firstk.quality.curve import PrefixCurve
+from firstk.quality.evaluation import Evaluation
+from firstk.quality.point import Point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -120,6 +123,52 @@ def _names(ax: Axes, drawn: Sequence[tuple[PrefixCurve, Look]], raw: Sequence[fl
             annotation_clip=False,
             arrowprops=leader | {"shrinkA": 1, "shrinkB": 2} if reaches else None,
         )
+
+
+def plot_tradeoff(evaluation: Evaluation, chosen: Point | None = None, ax: Axes | None = None) -> Axes:
+    """Draw score against bytes per vector, a line for each precision, the front in black, other codes in grey.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    chosen : Point, optional
+        One of the evaluation's, marked with a ring.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    ax : matplotlib axes
+        ``ax.figure.savefig(path)`` writes it to a file.
+    """
+    pyplot = require("matplotlib.pyplot", "report", "plot_tradeoff")
+    check_chosen(evaluation, chosen, "plot_tradeoff")
+    if ax is None:
+        ax = pyplot.subplots(figsize=(7.2, 3.8), layout="constrained")[1]
+    looks = looks_of_lines(evaluation)
+    for name, points in lines_of(evaluation).items():
+        look, own = looks[name], name in evaluation.precisions
+        ax.plot(
+            [o.bytes for o in points], [o.score for o in points], label=name, color=look.color,
+            marker="o" if own else "s", markersize=3, linewidth=1.2 if own else 0.7, linestyle="-" if own else ":",
+        )  # fmt: skip
+    front = evaluation.pareto_front
+    ax.step(
+        [o.bytes for o in front], [o.score for o in front], where="post", color="#1b1d22", linewidth=0.8, label="front"
+    )
+    if evaluation.input_score is not None:
+        ax.axhline(evaluation.input_score, color=RAW[0], linewidth=0.8, linestyle="--", label=RAW_NAME)
+    if chosen is not None:
+        label = name_of_point(chosen)
+        ax.plot([chosen.bytes], [chosen.score], "o", markersize=9, fillstyle="none", color="#1b1d22", label=label)
+    ax.set_xscale("log", base=2)
+    ticks = bytes_axis(evaluation, None).ticks(room=0.09)
+    ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+    ax.set_xlabel("bytes per vector")
+    ax.set_title(shortened(evaluation.metric, 44), loc="left", fontsize=10)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False, fontsize=8)
+    return ax
 
 
 def plot_spectrum(spectrum: PrefixCurve | None, alignment: Sequence[PrefixCurve] = ()) -> Figure:

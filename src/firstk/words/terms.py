@@ -6,10 +6,11 @@ A page explains a term where it appears, so that whoever it is forwarded to need
 from __future__ import annotations
 
 from collections.abc import Iterable
-from html import escape
 from typing import NamedTuple
 
-from firstk.quality.point import EMBEDDED, PRODUCT_QUANTIZER, RAW
+from firstk.words.commands import FITTED_BASELINES, PRODUCT_QUANTIZER, RAW
+
+EMBEDDED = "embedded"
 
 
 class MetricTerm(NamedTuple):
@@ -120,9 +121,10 @@ PRECISION_TERMS = {
 }
 
 CODE_TERMS = {
-    "PCA": "principal components, the directions along which the vectors vary most (--objective reconstruction).",
-    "uncentred SVD": "the directions that keep dot products best: PCA without taking off the mean (--objective "
-    "similarity --preserve dot_products).",
+    "PCA": "principal components, the directions along which the vectors vary most "
+    f"({' '.join(FITTED_BASELINES['PCA'])}).",
+    "uncentred SVD": "the directions that keep dot products best: PCA without taking off the mean "
+    f"({' '.join(FITTED_BASELINES['uncentred SVD'])}).",
     "plain truncation": "the first k numbers of each vector as they are.",
     "random dimensions": "k of the numbers of each vector, drawn at random.",
     RAW: "the vectors as they came, uncut.",
@@ -158,8 +160,3 @@ def known_terms(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
     lines, shown = CODE_TERMS | PRECISION_TERMS | AXIS_TERMS, {EMBEDDED: "embedded bits"}
     return tuple((shown.get(name, name), lines[name]) for name in dict.fromkeys(names) if name in lines)
 
-
-def terms_html(terms: Iterable[tuple[str, str]]) -> str:
-    """Return terms as a list, one line each."""
-    items = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>" for name, text in terms)
-    return f'<dl class="terms">{items}</dl>' if items else ""
