@@ -93,8 +93,8 @@ def figures_of(choice: Choice | None, rows: int) -> tuple[tuple[str, str], ...]:
         found.append((share_text(rival), _about_rival(choice, advised, rival)))
     if before is not None and before > point.bytes:
         saved = before - point.bytes
-        share = f"{percent(saved / before, 1)} % of their bytes"
-        found.append((bytes_text(rows * saved), f"saved on {rows:,} vectors: {share}"))
+        told = f"saved on {rows:,} vectors: {percent(saved / before, 1)} % of their bytes"
+        found.append((bytes_text(rows * saved), told))
     return tuple(found)
 
 

@@ -109,11 +109,11 @@ METRICS: dict[str, MetricTerm] = {
 }
 
 PRECISION_TERMS = {
-    "float32": "4 bytes a number, as embeddings usually come.",
-    "float16": "2 bytes a number.",
-    "int8": "1 byte a number, which is one of 255 levels.",
-    "int4": "half a byte a number, which is one of 16 levels.",
-    "binary": "1 bit a number: is it above or below the middle?",
+    "float32": "4 bytes per number, as embeddings usually come.",
+    "float16": "2 bytes per number.",
+    "int8": "1 byte per number, which is one of 255 levels.",
+    "int4": "half a byte per number, which is one of 16 levels.",
+    "binary": "1 bit per number: is it above or below the middle?",
     "binary, binary queries": "queries are rounded to bits as well, as in a binary index. Other queries stay float32.",
     EMBEDDED: "each vector becomes a string of bytes, the most important bits first. It can be cut after any byte, and "
     "queries stay float32.",
@@ -159,4 +159,3 @@ def known_terms(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """Return those of the names that are explained here, as a page shows them, with their explanations, each once."""
     lines, shown = CODE_TERMS | PRECISION_TERMS | AXIS_TERMS, {EMBEDDED: "embedded bits"}
     return tuple((shown.get(name, name), lines[name]) for name in dict.fromkeys(names) if name in lines)
-

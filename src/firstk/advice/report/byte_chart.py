@@ -21,7 +21,6 @@ from firstk.advice.report.svg import (
     octave_axis,
     picture,
     points_of,
-    stroke_of,
     value_axis,
 )
 from firstk.quality.evaluation import Evaluation
@@ -80,9 +79,10 @@ def draw_tradeoff(
 
 
 def byte_charts(evaluation: Evaluation, chosen: Point | None, asked: tuple[str, float] | None, ids: str) -> Html:
-    """Draw the chart for wide and narrow screens; below the narrow one, which has no room for names, stands a legend."""
+    """Draw the chart wide and narrow; the narrow one has no room for names, and a legend below it."""
     items = [
-        element("li", name, style=f"color:var(--{look.name})") for name, look in looks_of_lines(evaluation).items()
+        element("li", shown_as(name), style=f"color:var(--{look.name})")
+        for name, look in looks_of_lines(evaluation).items()
     ]
     charts = [draw_tradeoff(evaluation, chosen, asked=asked, ids=ids, frame=frame) for frame in (FRAME, NARROW)]
     return element("figure", charts, element("ul", items, class_="legend", aria_hidden="true"), class_="offers")
@@ -108,6 +108,11 @@ def name_of_point(point: Point) -> str:
 def name_of_code(code: str) -> str:
     """Return what a chart calls the codes of others: faiss is known here for its product quantizer."""
     return PRODUCT_QUANTIZER if code == "faiss" else code
+
+
+def shown_as(precision: str) -> str:
+    """Return what a chart or table calls a precision."""
+    return "embedded bits" if precision == EMBEDDED else precision
 
 
 def lines_of(evaluation: Evaluation) -> dict[str, tuple[Point, ...]]:
@@ -156,7 +161,7 @@ class _ByteChart:
     @classmethod
     def of(cls, evaluation: Evaluation, frame: Frame, asked: tuple[str, float] | None) -> _ByteChart:
         whole = evaluation.input_score
-        levels = () if whole is None else ((RAW_LOOK, RAW_NAME, whole),)
+        levels: tuple[tuple[Look, str, float], ...] = () if whole is None else ((RAW_LOOK, RAW_NAME, whole),)
         levels += () if asked is None else ((ASKED_LOOK, *asked),)
         points = [one for line in lines_of(evaluation).values() for one in line]
         scores = [*(one.score for one in points), *(score for _, _, score in levels)]
@@ -233,7 +238,7 @@ class _ByteChart:
                 parts.append(element("circle", cx=start, cy=y, r=4, style=fill_of(look)))
             else:
                 parts.append(element("rect", x=start - 3, y=y - 3, width=6, height=6, style=fill_of(look)))
-            parts.append(element("text", name, x=start + 12, y=y + 4.5, style=fill_of(look)))
+            parts.append(element("text", shown_as(name), x=start + 12, y=y + 4.5, style=fill_of(look)))
         return element("g", parts, class_="names")
 
     def ring(self, chosen: Point) -> list[Html]:

@@ -1,4 +1,4 @@
-"""The chart of scores against k: curves with bands, their names at the right, and a line at one k that a script moves."""
+"""The chart of scores against k: curves with bands, their names, and a line at one k that a script moves."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from firstk.advice.report.html import Html, element
-from firstk.advice.report.layout import FEW_POINTS, Frame, Octaves, Values, floor_of, shortened, stacked
+from firstk.advice.report.layout import FEW_POINTS, Frame, Octaves, Values, floor_of, shortened, spread
 from firstk.advice.report.page import Curves, Page, name_of
 from firstk.advice.report.palette import ASKED_LOOK, RAW_LOOK, RAW_NAME, Look
 from firstk.advice.report.svg import (
@@ -147,11 +147,11 @@ class CurveChart:
 
     def _names(self, drawn: Sequence[tuple[PrefixCurve, Look]]) -> Html:
         """Write the names of curves next to their ends, moved apart where they would overlap."""
-        frame, curves = self.frame, [curve for curve, _ in drawn]
+        frame = self.frame
         lines = [(name_of(c), look, c.score[-1], c.k[-1] == self.across.high) for c, look in drawn]
         lines += [(name, look, score, True) for name, look, score in levels_of(self.chart)]
         ends = [self._y(score) for _, _, score, _ in lines]
-        places = stacked(curves, ends, LINE, frame.top, frame.bottom)
+        places = spread(ends, LINE, frame.top, frame.bottom)
         start, parts = frame.right + LEADER, []
         for (name, look, _, reaches), end, y in zip(lines, ends, places, strict=True):
             # A curve that ends inside the plot has no end at its edge to lead to.
@@ -185,7 +185,7 @@ class CurveChart:
         )
 
     def heights(self, stops: Sequence[int]) -> list[list[float | None]]:
-        """Return the place of every curve at every stop as a share of the axis, for the script; None where it has none."""
+        """Return the place of every curve at every stop, where it has one, as a share of the axis: for the script."""
         return [
             [round(self.up.share(curve.at(k)), 5) if k in curve.k else None for k in stops]
             for curve in self.chart.everything

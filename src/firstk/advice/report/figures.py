@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import require
 from firstk.advice.report.byte_chart import bytes_axis, check_chosen, lines_of, looks_of_lines, name_of_point
-from firstk.advice.report.layout import FEW_POINTS, Octaves, shortened, stacked
+from firstk.advice.report.layout import FEW_POINTS, Octaves, shortened
 from firstk.advice.report.page import check_group, name_of
 from firstk.advice.report.palette import RAW, RAW_LOOK, RAW_NAME, Look, assign
 from firstk.exceptions import InvalidInputError
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _FORMATS = (".svg", ".png", ".pdf")
-FONT, LINE = 9.0, 12.5  # Points: size of a name, distance of two.
+FONT = 9.0
 
 
 def plot_curves(curves: Sequence[PrefixCurve], baselines: Sequence[PrefixCurve] = (), ax: Axes | None = None) -> Axes:
-    """Draw curves of one metric against k, each with its name at its end.
+    """Draw curves of one metric against k.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def plot_curves(curves: Sequence[PrefixCurve], baselines: Sequence[PrefixCurve] 
     baselines : sequence of PrefixCurve
         What they are compared with, dashed and grey.
     ax : matplotlib axes, optional
-        Where to draw; a new figure if not given. Names stand to the right of the axes, so leave room there.
+        Where to draw; a new figure if not given. The legend stands to the right of the axes, so leave room there.
 
     Returns
     -------
@@ -54,23 +54,18 @@ def plot_curves(curves: Sequence[PrefixCurve], baselines: Sequence[PrefixCurve] 
     if ax is None:
         ax = pyplot.subplots(figsize=(7.2, 3.8), layout="constrained")[1]
     looks = assign([name_of(curve) for curve in ours], [name_of(curve) for curve in others])
-    # No name is there twice, so the looks are in the order of the curves.
-    drawn = list(zip(ours + others, looks.values(), strict=True))
-    raw = tuple(dict.fromkeys(curve.input_score for curve, _ in drawn if curve.input_score is not None))
-    _lines(ax, drawn, raw)
-    _axes(ax, ours + others)
-    _names(ax, drawn, raw)
-    return ax
-
-
-def _lines(ax: Axes, drawn: Sequence[tuple[PrefixCurve, Look]], raw: Sequence[float]) -> None:
-    for curve, look in reversed(drawn):  # Ours last: they lie on top.
+    # No name is there twice, so the looks are in the order of the curves. Ours last: they lie on top.
+    for curve, look in reversed(list(zip(ours + others, looks.values(), strict=True))):
         mark = "o" if len(curve) <= FEW_POINTS else ""
         ax.plot(curve.k, curve.score, label=name_of(curve), marker=mark, markersize=3.5, **_style(look))
         if curve.low is not None and curve.high is not None:
             ax.fill_between(curve.k, curve.low, curve.high, color=look.color, alpha=0.15, linewidth=0)
-    for score in raw:
-        ax.axhline(score, zorder=1, **_style(RAW_LOOK))
+    for score in dict.fromkeys(curve.input_score for curve in ours + others if curve.input_score is not None):
+        ax.axhline(score, zorder=1, label=RAW_NAME, **_style(RAW_LOOK))
+    _finish(ax, Octaves(min(c.k[0] for c in ours + others), max(c.k[-1] for c in ours + others)), "k, coordinates kept")
+    direction = "higher is better" if ours[0].higher_is_better else "lower is better"
+    ax.set_title(f"{shortened(ours[0].metric, 44)}, {direction}", loc="left", fontsize=FONT + 1)
+    return ax
 
 
 def _style(look: Look) -> dict[str, Any]:
@@ -79,50 +74,21 @@ def _style(look: Look) -> dict[str, Any]:
     return {"color": look.color, "linestyle": dash, "linewidth": 0.8 * look.width}
 
 
-def _axes(ax: Axes, curves: Sequence[PrefixCurve]) -> None:
-    across = Octaves(min(c.k[0] for c in curves), max(c.k[-1] for c in curves))
+def _finish(ax: Axes, across: Octaves, name: str) -> None:
+    """Give axes ticks at powers of two, a quiet grid, and a legend at the right, ours first."""
     ax.set_xscale("log", base=2)
     ticks = across.ticks(room=0.09)
-    ax.set_xticks(ticks, [str(k) for k in ticks])
+    ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
     ax.set_xticks([], minor=True)
     if across.low < across.high:
         ax.set_xlim(across.low, across.high)
-    direction = "higher is better" if curves[0].higher_is_better else "lower is better"
-    ax.set_xlabel("k, coordinates kept")
-    ax.set_title(f"{shortened(curves[0].metric, 44)}, {direction}", loc="left", fontsize=FONT + 1)
+    ax.set_xlabel(name)
     ax.grid(axis="y", color="#e4e5e1", linewidth=0.8)
     ax.set_axisbelow(True)
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(axis="y", length=0)
-
-
-def _names(ax: Axes, drawn: Sequence[tuple[PrefixCurve, Look]], raw: Sequence[float]) -> None:
-    """Write names to the right of the axes, moved apart where they would overlap."""
-    low, high = ax.get_ylim()
-    ax.set_ylim(low, high)  # Names are placed for these limits; they must not move afterwards.
-    curves = [curve for curve, _ in drawn]
-    widest = max(curve.k[-1] for curve in curves)
-    depths = [(high - score) / (high - low) for score in (*(curve.score[-1] for curve in curves), *raw)]
-    gap = LINE * ax.figure.dpi / 72 / ax.get_window_extent().height
-    places = stacked(curves, depths, gap, 0.0, 1.0)
-    lines = [(name_of(curve), look, curve.k[-1] == widest) for curve, look in drawn]
-    lines += [(RAW_NAME, RAW_LOOK, True)] * len(raw)
-    for (name, look, reaches), depth, place in zip(lines, depths, places, strict=True):
-        # A curve that ends inside the plot has no end at its edge to lead to.
-        leader = {"arrowstyle": "-", "color": look.color, "linewidth": 0.7, "alpha": 0.6, "relpos": (0, 0.5)}
-        ax.annotate(
-            shortened(name),
-            xy=(1.0, 1 - depth),
-            xytext=(1.04, 1 - place),
-            xycoords="axes fraction",
-            textcoords="axes fraction",
-            va="center",
-            fontsize=FONT,
-            color=look.color,
-            fontweight="bold" if look.ours else "normal",
-            annotation_clip=False,
-            arrowprops=leader | {"shrinkA": 1, "shrinkB": 2} if reaches else None,
-        )
+    lines = {str(line.get_label()): line for line in reversed(ax.get_lines())}
+    ax.legend(lines.values(), lines, frameon=False, fontsize=FONT, loc="upper left", bbox_to_anchor=(1, 1))
 
 
 def plot_tradeoff(evaluation: Evaluation, chosen: Point | None = None, ax: Axes | None = None) -> Axes:
@@ -161,13 +127,8 @@ def plot_tradeoff(evaluation: Evaluation, chosen: Point | None = None, ax: Axes 
     if chosen is not None:
         label = name_of_point(chosen)
         ax.plot([chosen.bytes], [chosen.score], "o", markersize=9, fillstyle="none", color="#1b1d22", label=label)
-    ax.set_xscale("log", base=2)
-    ticks = bytes_axis(evaluation, None).ticks(room=0.09)
-    ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
-    ax.set_xlabel("bytes per vector")
-    ax.set_title(shortened(evaluation.metric, 44), loc="left", fontsize=10)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False, fontsize=8)
+    _finish(ax, bytes_axis(evaluation, None), "bytes per vector")
+    ax.set_title(shortened(evaluation.metric, 44), loc="left", fontsize=FONT + 1)
     return ax
 
 

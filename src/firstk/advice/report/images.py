@@ -12,7 +12,7 @@ import zlib
 import numpy as np
 
 from firstk.advice.records import ImageSamples
-from firstk.words.text import percent
+from firstk.words.text import share_text
 
 
 def image_data(images: ImageSamples) -> dict[str, object]:
@@ -27,7 +27,7 @@ def kept_shares(images: ImageSamples, k: int) -> list[str]:
     """Return the share of each image's squared distance from the mean image that `k` coordinates rebuild, as text."""
     whole = np.sum((images.originals.array() - images.mean.array()) ** 2, axis=1)
     left = np.sum((images.rebuilt(k) - images.originals.array()) ** 2, axis=1)
-    return [f"{percent(1 - error / size, 1)} %" if size > 0 else "–" for error, size in zip(left, whole, strict=True)]
+    return [share_text(1 - error / size) if size > 0 else "–" for error, size in zip(left, whole, strict=True)]
 
 
 def png_url(images: ImageSamples, values: np.ndarray) -> str:

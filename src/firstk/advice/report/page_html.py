@@ -152,9 +152,12 @@ class _Writer:
         self.texts.append([self.strings.setdefault(text.at(stop), len(self.strings)) for stop in stops])
         return len(self.texts) - 1
 
-    def following(self, text: str | Steps, stops: Sequence[int] | None = None, start: int | None = None, **more: Any) -> Html:
-        """Return text; one that changes with the slider is an element that the script finds."""
-        stops, start = self.stops if stops is None else stops, self.page.start if start is None else start
+    def following(self, text: str | Steps, slider: tuple[Sequence[int], int] | None = None, **more: Any) -> Html:
+        """Return text; one that changes with the slider is an element that the script finds.
+
+        A slider is where it stops and where it starts; that over k if not given.
+        """
+        stops, start = slider or (self.stops, self.page.start)
         if isinstance(text, Steps):
             return element("span", text.at(start), data_text=self._place(text, stops), **more)
         return joined(text)
@@ -208,7 +211,9 @@ class _Writer:
                 element("img", class_="original", alt=name, src=png_url(images, original)),
                 element("img", class_="rebuilt", data_sample=i, alt=told, src=png_url(images, rebuilt[i])),
             )
-            items.append(element("figure", pictures, element("figcaption", name, self.following(share, class_="share"))))
+            items.append(
+                element("figure", pictures, element("figcaption", name, self.following(share, class_="share")))
+            )
         self.images.append(image_data(images))
         label = f"Held-out images, and what k = {k} coordinates rebuild of them"
         return element("div", items, class_="images", data_images=len(self.images) - 1, role="group", aria_label=label)
@@ -253,13 +258,13 @@ class _Writer:
 
     def table(self, table: Table, section: Section) -> Html:
         """Return a table, in a frame that scrolls where it may be long, with its slider if it has one."""
-        stops, start = (table.sizes, table.size) if table.sizes else (self.stops, self.page.start)
+        slider = (table.sizes, table.size) if table.sizes else (self.stops, self.page.start)
         follows = table.follows and self.number >= self.page.lead_number
-        fits = [row.k for row in table.rows if row.k is not None and row.k <= start]
+        fits = [row.k for row in table.rows if row.k is not None and row.k <= slider[1]]
         now = max(fits, default=table.rows[0].k) if follows else None
         thin = bool(table.folded) and len(table.rows) > FEW_ROWS
-        rows = [self._row(row, table, thin, follows, now, stops, start) for row in table.rows]
-        caption = [self.following(piece, stops, start, class_="k") for piece in table.caption]
+        rows = [self._row(row, table, thin, follows, now, slider) for row in table.rows]
+        caption = [self.following(piece, slider, class_="k") for piece in table.caption]
         live = "polite" if table.sizes else None
         drawn = element(
             "table",
@@ -273,14 +278,15 @@ class _Writer:
         label = f"{section.heading} {table.folded or ''.join(p for p in table.caption if isinstance(p, str))}"
         framed = element("div", drawn, class_="scroll", role="region", tabindex=0, aria_label=label)
         if table.sizes:
-            framed = element("div", self._size_slider(table), framed, class_="by-bytes", data_stops=" ".join(map(str, stops)))
+            stops = " ".join(map(str, table.sizes))
+            framed = element("div", self._size_slider(table), framed, class_="by-bytes", data_stops=stops)
         if not table.folded:
             return framed
         note = "Printed at powers of two and the chosen k; the page on a screen has all lengths."
         thinned = element("p", note, class_="thinned") if thin else None
         return element("details", element("summary", table.folded), thinned, framed, open=True)
 
-    def _row(self, row: Row, table: Table, thin: bool, follows: bool, now: int | None, stops: Any, start: int) -> Html:
+    def _row(self, row: Row, table: Table, thin: bool, follows: bool, now: int | None, slider: Any) -> Html:
         k, kind, first = row.k, row.kind, table.rows[0].k
         if k is not None and table.folded and k == self.page.chosen_k:
             kind = "chosen"
@@ -294,10 +300,12 @@ class _Writer:
         cells = []
         for cell in row.cells:
             text, small, best = cell if isinstance(cell, Cell) else Cell(cell)
-            beside = element("small", self.following(small, stops, start)) if small else None
-            star = element("span", "*" if best else "", class_="star") if table.follows else None
-            value = self.following(text, stops, start)
-            cells.append(element("td", [value, " ", beside] if table.follows else [beside, value], star))
+            value = self.following(text, slider)
+            beside = element("small", self.following(small, slider)) if small else None
+            if table.follows:
+                cells.append(element("td", value, " ", beside, element("span", "*" if best else "", class_="star")))
+            else:
+                cells.append(element("td", beside, " " if beside else None, value))
         name = element("th", line, element("span", row.name) if line else row.name, scope="row")
         return element("tr", name, cells, class_=kind or None, data_fit=k if follows else None)
 

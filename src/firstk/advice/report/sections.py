@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from firstk._base.checks import bad_parameter, check_choice, is_int
 from firstk.advice.records import AxisStatistics
-from firstk.advice.report.byte_chart import name_of_code, name_of_point
+from firstk.advice.report.byte_chart import name_of_code, name_of_point, shown_as
 from firstk.advice.report.coordinate_chart import statistics_of
 from firstk.advice.report.page import NOTHING, BytesChart, Cell, Curves, Row, Section, Steps, Table, Terms, name_of
 from firstk.advice.report.palette import RAW_NAME
@@ -17,7 +17,7 @@ from firstk.quality.evaluation import Evaluation
 from firstk.quality.paired import CONFIDENCE
 from firstk.quality.point import PRODUCT_QUANTIZER, RAW, Point
 from firstk.words.terms import interval_term, known_terms
-from firstk.words.text import bytes_text, percent, score_text
+from firstk.words.text import bytes_text, score_text, share_text
 
 Level = tuple[str, float]
 
@@ -65,7 +65,7 @@ def _at_k(chart: Curves) -> Table:
         rows.append(Row(name_of(curve), tuple(cells), "ours" if line[0] else "", line))
     for score in chart.input_scores:
         interval = [_interval(chart.input_interval, "")] if banded else []
-        rows.append(Row(RAW_NAME, (score_text(score, 4), *interval, "", "100.0 %"), "raw", (False, RAW_NAME)))
+        rows.append(Row(RAW_NAME, (score_text(score, 4), *interval, "", share_text(1.0)), "raw", (False, RAW_NAME)))
     k_text = Steps.of(stops, str)
     return Table((f"{chart.metric} at k = ", k_text, ", as float32"), tuple(heads), tuple(rows))
 
@@ -75,8 +75,7 @@ def _at_all(chart: Curves, heading: str) -> Table:
     stops = sorted({k for curve in chart.everything for k in curve.k})
     found = [dict(curve) for curve in chart.everything]
     rows = [
-        Row(str(k), tuple(score_text(scores[k], 4) if k in scores else NOTHING for scores in found), k=k)
-        for k in stops
+        Row(str(k), tuple(score_text(scores[k], 4) if k in scores else NOTHING for scores in found), k=k) for k in stops
     ]
     return Table(
         (f"{chart.metric} at every evaluated k, as float32",),
@@ -91,7 +90,7 @@ def share_of(curve: PrefixCurve, score: float, whole: float | None) -> str:
     if whole is None or whole <= 0 or (not curve.higher_is_better and score <= 0):
         return NOTHING
     share = score / whole if curve.higher_is_better else whole / score
-    return f"{percent(share, 1)} %" if abs(share) < 100 else f"{100 * share:.3g} %"
+    return share_text(share) if abs(share) < 100 else f"{100 * share:.3g}\u00a0%"
 
 
 def _interval(ends: tuple[float, float] | None, missing: str = NOTHING) -> str:
@@ -134,7 +133,7 @@ def _in_bytes(evaluation: Evaluation, size: int | None) -> Table:
     kinds = {"embedded bits": evaluation.embedded, "first k coordinates": evaluation.prefixes}
     for code in evaluation.codes:
         kinds[name_of_code(code)] = tuple(o for o in evaluation.points if o.code == code and o.queries == "float32")
-    rows = []
+    rows: list[Row] = []
     for name, points in kinds.items() if sizes else ():
         best = [max((o for o in points if o.bytes <= size), key=lambda o: (o.score, -o.bytes), default=None)
                 for size in sizes]  # fmt: skip
@@ -156,7 +155,8 @@ def _in_bytes(evaluation: Evaluation, size: int | None) -> Table:
 
 def _stored(point: Point) -> str:
     """Return how a point is stored, without the name of its code, which its row says."""
-    return point.stored_as if point.code == RAW or not point.is_prefix else f"k = {point.k}, {point.stored_as}"
+    stored = shown_as(point.stored_as)
+    return stored if point.code == RAW or not point.is_prefix else f"k = {point.k}, {stored}"
 
 
 def _precisions(evaluation: Evaluation) -> Table:
@@ -223,7 +223,7 @@ def storage_section(
     raw, ks = itemsize * columns, tuple(ks)
 
     def cells(each: int) -> tuple[str, str, str]:
-        return f"{each:,}", bytes_text(rows * each), f"{percent(1 - each / raw, 1)} %"
+        return f"{each:,}", bytes_text(rows * each), share_text(1 - each / raw)
 
     lines = [Row(name, cells(each), "" if i else "ours") for i, (name, each) in enumerate(whole)]
     for name in precisions:
@@ -231,7 +231,9 @@ def storage_section(
         lines.append(Row(f"first k coordinates, {name}", tuple(Steps(ks, texts) for texts in at_k)))
     lines.append(Row(f"raw vectors, {columns:,} numbers", (f"{raw:,}", bytes_text(rows * raw), ""), "raw"))
     caption = (f"{rows:,} vectors at k = ", Steps.of(ks, str))
-    return Section(heading, text, (Table(caption, ("stored", "bytes per vector", "all vectors", "saved"), tuple(lines)),))
+    return Section(
+        heading, text, (Table(caption, ("stored", "bytes per vector", "all vectors", "saved"), tuple(lines)),)
+    )
 
 
 # -- single coordinates --------------------------------------------------------------------------------------------
@@ -242,7 +244,7 @@ def coordinate_section(heading: str, text: str, axes: AxisStatistics) -> Section
     shown, total = statistics_of(axes), sum(axes.variance)
 
     def said(k: int) -> str:
-        kept = f"{percent(sum(axes.variance[:k]) / total, 1)} %" if total > 0 else NOTHING
+        kept = share_text(sum(axes.variance[:k]) / total) if total > 0 else NOTHING
         told = f"Coordinates 1 to {k} hold {kept} of the variance of the code."
         if not axes.usefulness:
             return told

@@ -42,8 +42,8 @@ def edges(frame: Frame) -> dict[str, float]:
 def heading_of(metric: str, higher_is_better: bool, up: Values, frame: Frame) -> Html:
     """Return the line above a chart: what is measured, which way is better, and where the axis is broken."""
     said = "higher is better" if higher_is_better else "lower is better"
-    if up.broken:
-        said += f"; {'the scale is ' if frame.labelled else ''}compressed below {up.texts()[1]}"
+    if up.broken:  # a narrow chart has no room for both
+        said = f"{said}; the scale is " * frame.labelled + f"compressed below {up.texts()[1]}"
     name = shortened(metric, round((frame.right - frame.left) / LETTER) - len(said))
     return element("text", name, element("tspan", f", {said}"), class_="measure", x=0, y=16)
 
