@@ -25,7 +25,7 @@ from firstk.advice.report.svg import (
 )
 from firstk.quality.evaluation import Evaluation
 from firstk.quality.point import EMBEDDED, PRODUCT_QUANTIZER, Point
-from firstk.words.text import score_text
+from firstk.words.text import number_of, score_text
 
 FRAME = Frame(width=760, height=412, left=52, right=612, top=52, bottom=362, labelled=True)
 LEGEND_LINE = 20.0
@@ -90,10 +90,17 @@ def byte_charts(evaluation: Evaluation, chosen: Point | None, asked: tuple[str, 
 
 def describe(evaluation: Evaluation) -> str:
     """Say in words what the chart shows: the front, from the fewest bytes to the most."""
-    front = [f"{score_text(o.score, 4)} in {o.bytes} bytes ({name_of_point(o)})" for o in evaluation.pareto_front]
+    front = [
+        f"{score_text(o.score, 4)} in {number_of(o.bytes, 'byte')} ({name_of_point(o)})"
+        for o in evaluation.pareto_front
+    ]
     whole = evaluation.input_score
     raw = "" if whole is None else f" {RAW_NAME.capitalize()}: {score_text(whole, 4)}."
     return f"Best score for its size: {'; '.join(front)}.{raw}"
+
+
+def _scored(point: Point) -> str:
+    return f"{score_text(point.score, 4)} in {number_of(point.bytes, 'byte')}"
 
 
 def name_of_point(point: Point) -> str:
@@ -184,8 +191,7 @@ class _ByteChart:
         """Draw the points of a line: dots that a slider finds by k or bytes, small squares for what is not our own."""
         marks = []
         for one, x, y in self._placed(points):
-            told = f"{name_of_point(one)}: {score_text(one.score, 4)} in {one.bytes} bytes"
-            title = element("title", told)
+            title = element("title", f"{name_of_point(one)}: {_scored(one)}")
             if look.ours:
                 place = {"data_fit": one.k} if one.is_prefix else {"data_bytes": one.bytes}
                 marks.append(element("circle", title, **place, cx=x, cy=y, r=3))

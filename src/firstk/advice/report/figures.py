@@ -54,15 +54,16 @@ def plot_curves(curves: Sequence[PrefixCurve], baselines: Sequence[PrefixCurve] 
     if ax is None:
         ax = pyplot.subplots(figsize=(7.2, 3.8), layout="constrained")[1]
     looks = assign([name_of(curve) for curve in ours], [name_of(curve) for curve in others])
+    for score in dict.fromkeys(curve.input_score for curve in ours + others if curve.input_score is not None):
+        ax.axhline(score, label=RAW_NAME, **_style(RAW_LOOK))
     # No name is there twice, so the looks are in the order of the curves. Ours last: they lie on top.
     for curve, look in reversed(list(zip(ours + others, looks.values(), strict=True))):
         mark = "o" if len(curve) <= FEW_POINTS else ""
         ax.plot(curve.k, curve.score, label=name_of(curve), marker=mark, markersize=3.5, **_style(look))
         if curve.low is not None and curve.high is not None:
             ax.fill_between(curve.k, curve.low, curve.high, color=look.color, alpha=0.15, linewidth=0)
-    for score in dict.fromkeys(curve.input_score for curve in ours + others if curve.input_score is not None):
-        ax.axhline(score, zorder=1, label=RAW_NAME, **_style(RAW_LOOK))
-    _finish(ax, Octaves(min(c.k[0] for c in ours + others), max(c.k[-1] for c in ours + others)), "k, coordinates kept")
+    across = Octaves(min(c.k[0] for c in ours + others), max(c.k[-1] for c in ours + others))
+    _finish(ax, across, "k, coordinates kept", reverse=True)
     direction = "higher is better" if ours[0].higher_is_better else "lower is better"
     ax.set_title(f"{shortened(ours[0].metric, 44)}, {direction}", loc="left", fontsize=FONT + 1)
     return ax
@@ -74,8 +75,8 @@ def _style(look: Look) -> dict[str, Any]:
     return {"color": look.color, "linestyle": dash, "linewidth": 0.8 * look.width}
 
 
-def _finish(ax: Axes, across: Octaves, name: str) -> None:
-    """Give axes ticks at powers of two, a quiet grid, and a legend at the right, ours first."""
+def _finish(ax: Axes, across: Octaves, name: str, *, reverse: bool = False) -> None:
+    """Give axes ticks at powers of two, a quiet grid, and a legend at the right."""
     ax.set_xscale("log", base=2)
     ticks = across.ticks(room=0.09)
     ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
@@ -87,8 +88,7 @@ def _finish(ax: Axes, across: Octaves, name: str) -> None:
     ax.set_axisbelow(True)
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(axis="y", length=0)
-    lines = {str(line.get_label()): line for line in reversed(ax.get_lines())}
-    ax.legend(lines.values(), lines, frameon=False, fontsize=FONT, loc="upper left", bbox_to_anchor=(1, 1))
+    ax.legend(frameon=False, fontsize=FONT, loc="upper left", bbox_to_anchor=(1, 1), reverse=reverse)
 
 
 def plot_tradeoff(evaluation: Evaluation, chosen: Point | None = None, ax: Axes | None = None) -> Axes:

@@ -17,7 +17,7 @@ from firstk.quality.evaluation import Evaluation
 from firstk.quality.paired import CONFIDENCE
 from firstk.quality.point import PRODUCT_QUANTIZER, RAW, Point
 from firstk.words.terms import interval_term, known_terms
-from firstk.words.text import bytes_text, score_text, share_text
+from firstk.words.text import bytes_text, number_of, score_text, share_text
 
 Level = tuple[str, float]
 
@@ -139,7 +139,7 @@ def _in_bytes(evaluation: Evaluation, size: int | None) -> Table:
                 for size in sizes]  # fmt: skip
         scores = [NOTHING if o is None else score_text(o.score, 4) for o in best]
         ends = [NOTHING if o is None else _interval(evaluation.interval_of(o)) for o in best]
-        stored = [NOTHING if o is None else f"{_stored(o)}, {o.bytes:,} bytes" for o in best]
+        stored = [NOTHING if o is None else f"{_stored(o)}, {number_of(o.bytes, 'byte')}" for o in best]
         cells = tuple(Steps(tuple(sizes), tuple(texts)) for texts in (scores, ends, stored))
         rows.append(Row(name, cells, "" if rows else "ours"))
     wanted = size or (sizes[len(sizes) // 2] if sizes else 0)
