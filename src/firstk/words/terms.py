@@ -147,6 +147,11 @@ def metric_of(name: str) -> MetricTerm:
     return METRICS.get(name, MetricTerm(name, name, "", "the score"))
 
 
+def about_metric(name: str) -> str:
+    """Return one line that says what a metric is."""
+    return f"{name}: {metric_of(name).text}"
+
+
 def interval_term(confidence: float) -> tuple[str, str]:
     """Explain intervals of that confidence."""
     return (

@@ -49,9 +49,9 @@ def test_a_single_prefix_and_losses_are_drawn(pyplot):
 
 
 def test_curves_that_do_not_belong_together_are_refused(pyplot):
-    with pytest.raises(InvalidInputError, match="plot_curves draws one metric on one axis"):
+    with pytest.raises(InvalidInputError, match="A chart draws one metric on one axis"):
         plot_curves([make_curve("a", 2)], [make_curve("b", 2, metric="recall")])
-    with pytest.raises(InvalidInputError, match="plot_curves needs at least one PrefixCurve"):
+    with pytest.raises(InvalidInputError, match="A chart needs at least one PrefixCurve"):
         plot_curves([])
 
 

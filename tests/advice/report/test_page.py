@@ -20,9 +20,9 @@ SECTION = curve_section("Accuracy", "", [OURS])
         ({"heading": ""}, "'heading' parameter of Section must be a str that is not empty. Got '' instead"),
         ({"text": None}, "'text' parameter of Section must be a str"),
         ({"curves": []}, "A chart needs at least one PrefixCurve in 'curves'. Got 0."),
-        ({"curves": OURS}, r"sequence of PrefixCurve. Got one; write \[curve\]"),
-        ({"curves": [np.ones(3)]}, "Got ndarray at position 0; make one with PrefixEncoder.curve"),
-        ({"curves": 3}, "must be a sequence of PrefixCurve. Got 3 instead"),
+        ({"curves": OURS}, "A PrefixCurve has the fields k, score, metric"),
+        ({"curves": [np.ones(3)]}, "A PrefixCurve has the fields k, score, metric"),
+        ({"curves": 3}, "'curves' parameter of Curves must be a sequence. Got 3 instead"),
         ({"baselines": [OURS]}, r"Got 2 curves called 'ours'; rename one with dataclasses.replace"),
         (
             {"baselines": [make_curve("b", 4, metric="recall")]},

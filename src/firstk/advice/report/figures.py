@@ -10,7 +10,7 @@ from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import require
 from firstk.advice.report.byte_chart import bytes_axis, check_chosen, lines_of, looks_of_lines, name_of_point
 from firstk.advice.report.layout import FEW_POINTS, Octaves, shortened
-from firstk.advice.report.page import check_group, name_of
+from firstk.advice.report.page import Curves, name_of
 from firstk.advice.report.palette import RAW, RAW_LOOK, RAW_NAME, Look, assign
 from firstk.exceptions import InvalidInputError
 from firstk.quality.curve import PrefixCurve
@@ -50,22 +50,22 @@ def plot_curves(curves: Sequence[PrefixCurve], baselines: Sequence[PrefixCurve] 
         If there is no curve, the metrics differ, or two curves have the same label.
     """
     pyplot = require("matplotlib.pyplot", "report", "plot_curves")
-    ours, others = check_group(curves, baselines, "plot_curves")
+    chart = Curves(curves, baselines)  # type: ignore[arg-type]
     if ax is None:
         ax = pyplot.subplots(figsize=(7.2, 3.8), layout="constrained")[1]
-    looks = assign([name_of(curve) for curve in ours], [name_of(curve) for curve in others])
-    for score in dict.fromkeys(curve.input_score for curve in ours + others if curve.input_score is not None):
+    looks = assign([name_of(curve) for curve in chart.curves], [name_of(curve) for curve in chart.baselines])
+    for score in chart.input_scores:
         ax.axhline(score, label=RAW_NAME, **_style(RAW_LOOK))
     # No name is there twice, so the looks are in the order of the curves. Ours last: they lie on top.
-    for curve, look in reversed(list(zip(ours + others, looks.values(), strict=True))):
+    for curve, look in reversed(list(zip(chart.everything, looks.values(), strict=True))):
         mark = "o" if len(curve) <= FEW_POINTS else ""
         ax.plot(curve.k, curve.score, label=name_of(curve), marker=mark, markersize=3.5, **_style(look))
         if curve.low is not None and curve.high is not None:
             ax.fill_between(curve.k, curve.low, curve.high, color=look.color, alpha=0.15, linewidth=0)
-    across = Octaves(min(c.k[0] for c in ours + others), max(c.k[-1] for c in ours + others))
+    across = Octaves(min(c.k[0] for c in chart.everything), max(c.k[-1] for c in chart.everything))
     _finish(ax, across, "k, coordinates kept", reverse=True)
-    direction = "higher is better" if ours[0].higher_is_better else "lower is better"
-    ax.set_title(f"{shortened(ours[0].metric, 44)}, {direction}", loc="left", fontsize=FONT + 1)
+    direction = "higher is better" if chart.higher_is_better else "lower is better"
+    ax.set_title(f"{shortened(chart.metric, 44)}, {direction}", loc="left", fontsize=FONT + 1)
     return ax
 
 

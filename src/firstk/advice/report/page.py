@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -153,9 +153,30 @@ class Curves:
     input_interval: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        curves, baselines = check_group(self.curves, self.baselines, "A chart")
-        object.__setattr__(self, "curves", curves)
-        object.__setattr__(self, "baselines", baselines)
+        check_fields(self)
+        if not self.curves:
+            raise InvalidInputError("A chart needs at least one PrefixCurve in 'curves'. Got 0.")
+        drawn = self.everything
+        metrics = sorted({f"{c.metric} ({'higher' if c.higher_is_better else 'lower'} is better)" for c in drawn})
+        if len(metrics) > 1:
+            raise InvalidInputError(
+                f"A chart draws one metric on one axis. Got {len(metrics)}: {', '.join(metrics)}. "
+                "Put each metric on its own."
+            )
+        names = [name_of(curve) for curve in drawn]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise InvalidInputError(
+                f"A chart tells curves apart by their labels. Got {names.count(twice[0])} curves called '{twice[0]}'; "
+                "rename one with dataclasses.replace(curve, label=...)."
+            )
+        for curve in drawn:
+            largest = max(map(abs, (*curve.score, curve.input_score or 0.0)))
+            if largest > LARGEST_DRAWN:
+                raise InvalidInputError(
+                    f"The curve '{name_of(curve)}' reaches {largest:g}, and only scores up to {LARGEST_DRAWN:g} can be "
+                    "drawn. Leave it out, or take its logarithm."
+                )
 
     @property
     def everything(self) -> tuple[PrefixCurve, ...]:
@@ -320,47 +341,3 @@ class Page:
 def name_of(curve: PrefixCurve) -> str:
     """Return what a table or chart calls the curve."""
     return curve.label or curve.metric
-
-
-def check_group(curves: object, baselines: object, owner: str) -> tuple[tuple[PrefixCurve, ...], ...]:
-    """Return curves that can share one chart: one metric, one direction, no name twice."""
-    ours, others = _curves(curves, "curves", owner), _curves(baselines, "baselines", owner)
-    if not ours:
-        raise InvalidInputError(f"{owner} needs at least one PrefixCurve in 'curves'. Got 0.")
-    group = ours + others
-    metrics = sorted({f"{c.metric} ({'higher' if c.higher_is_better else 'lower'} is better)" for c in group})
-    if len(metrics) > 1:
-        raise InvalidInputError(
-            f"{owner} draws one metric on one axis. Got {len(metrics)}: {', '.join(metrics)}. "
-            "Put each metric on its own."
-        )
-    names = [name_of(curve) for curve in group]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InvalidInputError(
-            f"{owner} tells curves apart by their labels. Got {names.count(twice[0])} curves called '{twice[0]}'; "
-            "rename one with dataclasses.replace(curve, label=...)."
-        )
-    return ours, others
-
-
-def _curves(values: Any, name: str, owner: str) -> tuple[PrefixCurve, ...]:
-    # A single curve is iterable too, over its points; wrapping it in a list is what was meant.
-    if isinstance(values, PrefixCurve):
-        raise InvalidInputError(f"The '{name}' of {owner} are a sequence of PrefixCurve. Got one; write [curve].")
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise bad_parameter(name, owner, "a sequence of PrefixCurve", values)
-    curves = tuple(values)
-    for position, curve in enumerate(curves):
-        if not isinstance(curve, PrefixCurve):
-            raise InvalidInputError(
-                f"The '{name}' of {owner} are PrefixCurve records. Got {type(curve).__name__} at position "
-                f"{position}; make one with PrefixEncoder.curve or PrefixCurve(k, score, metric)."
-            )
-        largest = max(map(abs, (*curve.score, curve.input_score or 0.0)))
-        if largest > LARGEST_DRAWN:
-            raise InvalidInputError(
-                f"The curve '{name_of(curve)}' of {owner} reaches {largest:g}, and only scores up to "
-                f"{LARGEST_DRAWN:g} can be drawn. Leave it out, or take its logarithm."
-            )
-    return curves
