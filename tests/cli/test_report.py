@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from advice.report.test_html import Outline
 from typer.testing import CliRunner
 
+from advice.report.test_html import Outline
 from firstk import Choice, PrefixEncoder
 from firstk.advice.records import read_report
 from firstk.cli import app

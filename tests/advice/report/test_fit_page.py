@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from advice.report.conftest import make_evaluation, make_report
-from firstk.advice.records import AxisStatistics, ImageSamples
+from firstk.advice.records import ImageSamples
 from firstk.advice.report import Page, render_page
 from firstk.advice.report.fit_page import page_of
 from firstk.advice.report.page import BytesChart, Curves, Steps, Table
@@ -65,7 +65,7 @@ def test_the_cases_are_what_they_are_called():
 
 def test_bytes_stand_first_where_what_is_recommended_has_no_k():
     bits = page_of(make_report())
-    assert kinds_of(bits) == [BytesChart, Curves, Table, Curves, AxisStatistics, ImageSamples]
+    assert kinds_of(bits) == [BytesChart, Curves, Table, Curves, Steps, ImageSamples]
     assert (bits.chosen_k, bits.start, bits.lead_number) == (None, 4, 1)  # the best prefix in as many bytes
     text = render_page(bits)
     assert text.index("How few bytes will do?") < text.index("If the first k coordinates are stored instead")

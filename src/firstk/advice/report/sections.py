@@ -259,4 +259,4 @@ def coordinate_section(heading: str, text: str, axes: AxisStatistics) -> Section
         folded=f"All {axes.d} coordinates as a table",
     )
     terms = Terms(known_terms(name for name, _ in shown))
-    return Section(heading, text, (axes, Steps.of(range(1, axes.d + 1), said), terms, table))
+    return Section(heading, text, (Steps.of(range(1, axes.d + 1), said), axes, terms, table))
