@@ -62,7 +62,7 @@ def test_parts_share_no_question():
     parts = _demo_banking.embedded_parts()
     assert parts.counts == (2399, 600, 1001)
     assert len({*parts.bank.ids_train, *parts.bank.ids_test}) == 2399 + 1001
-    assert parts.chosen_on.X_ref is parts.test.X_ref
+    assert parts.chosen_on.reference.X is parts.test.reference.X
 
 
 def test_named_code_keeps_what_is_printed(done):

@@ -54,6 +54,7 @@ _DESCRIPTIONS: dict[Any, str] = {
     tuple[int, ...]: "ints",
     tuple[float, ...]: "finite numbers",
     tuple[str, ...]: "str",
+    Mapping[str, str]: "a mapping from names to str",
     Mapping[str, Any]: "a mapping from names to what JSON can hold",
 }
 
@@ -221,8 +222,9 @@ class _Field:
 
     def checked(self, hint: Any, value: object, allowed: str = "") -> Any:
         """Return a value as its hint says; an error message calls what is allowed `allowed`."""
-        allowed = allowed or _DESCRIPTIONS.get(hint, getattr(hint, "__name__", str(hint)))
         origin, inner = get_origin(hint), get_args(hint)
+        name = "a sequence" if origin is tuple else getattr(hint, "__name__", str(hint))
+        allowed = allowed or _DESCRIPTIONS.get(hint, name)
         if origin is Annotated:
             rule = inner[1]
             found = self.checked(inner[0], value, rule.description)

@@ -178,8 +178,7 @@ def neighbors(parts: Parts, encoder: FittedEncoder) -> TextNeighbors:
 def page_of(parts: Parts, found: Evaluation, choice: Offer, kept: float, sentences: TextNeighbors, model: Path) -> Page:
     """Return the page: curves, sentences and bytes behind one slider."""
     from firstk import __version__
-    from firstk.advice.report import Page, Section
-    from firstk.advice.report.parts import StorageSection, TextsSection
+    from firstk.advice.report import Page, Section, curve_section, storage_section
     from firstk.words.text import bytes_text
 
     point, (n_fitted, n_chosen, n_test) = choice.point, parts.counts
@@ -194,24 +193,30 @@ def page_of(parts: Parts, found: Evaluation, choice: Offer, kept: float, sentenc
             f"firstk learned find one for {100 * ours.at(point.k):.1f}\u00a0%. Move the slider to cut shorter."
         ),
         sections=(
-            Section(
+            curve_section(
                 "Is the nearest question of the same intent?",
                 "Share of test questions whose nearest training question, by cosine of the first k numbers, has the "
                 "same of 77 intents.",
                 (ours, *(curve for curve in found.baselines if curve.label == TRAINED)),
                 tuple(curve for curve in found.baselines if curve.label in BASELINES),
             ),
-            TextsSection(
+            Section(
                 "Which questions are found?",
                 f"The nearest training questions to {QUESTIONS} test questions that were drawn at random. Those of "
                 "another intent are struck out.",
-                sentences,
+                (sentences,),
             ),
-            StorageSection("What is saved?", "", ROWS, parts.bank.X_train.shape[1], 4, PRECISIONS),
+            storage_section(
+                "What is saved?",
+                "",
+                rows=ROWS,
+                columns=parts.bank.X_train.shape[1],
+                itemsize=4,
+                ks=ours.k,
+                precisions=PRECISIONS,
+            ),
         ),
         chosen_k=point.k,
-        keep=KEEP,
-        relative_to="input",
         figures=(
             (f"{point.bytes}", f"bytes per vector instead of {before:,}: {point}"),
             (f"{100 * kept:.1f} %", f"of the accuracy of all {parts.bank.X_train.shape[1]} numbers, on test questions"),

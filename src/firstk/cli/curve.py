@@ -38,6 +38,7 @@ from firstk.exceptions import InvalidInputError
 from firstk.words.choice import answer, explanation, out_of_reach
 from firstk.words.commands import VECTORS, next_commands, options_of, recorded_options
 from firstk.words.tables import further_lines, lengths_table, precision_lines, score_table
+from firstk.words.terms import about_metric
 from firstk.words.text import number_of
 
 if TYPE_CHECKING:
@@ -259,7 +260,6 @@ def _lines(
     found: Report, task: FileTask, encoder: FittedEncoder, model: Path, rows: int | None, explain: bool
 ) -> Iterator[str]:
     from firstk.advice.evaluate import ladder
-    from firstk.metrics.curve import explained
 
     choice, lead = found.choice, found.lead
     # The reference is stored where there is one, and its columns may have other names.
@@ -282,7 +282,7 @@ def _lines(
     yield found.held_out
     yield from found.notes
     yield from further_lines(found.evaluations[1:])
-    yield explained(lead.metric)
+    yield about_metric(lead.metric)
     yield f"Evaluated: {model}, {number_of(encoder.d, 'coordinate')} of {encoder.p:,}."
     yield from score_table(lead, [k for k in ladder(encoder.d) if k in lead.curve().k], encoder.p)
     yield ""

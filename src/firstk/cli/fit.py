@@ -38,6 +38,7 @@ from firstk.exceptions import InvalidInputError
 from firstk.words.choice import answer, explanation
 from firstk.words.commands import curve_command, next_commands, options_of, recorded_options
 from firstk.words.tables import further_lines, lengths_table
+from firstk.words.terms import about_metric
 from firstk.words.text import number_of, were
 
 if TYPE_CHECKING:
@@ -287,7 +288,6 @@ def _as_json(encoder: PrefixEncoder, task: FileTask, report: Report | None, out:
 def _lines(encoder: PrefixEncoder, task: FileTask, report: Report | None, out: Path, explain: bool) -> Iterator[str]:
     """Yield the answer and the table of lengths; with `explain`, all there is to say."""
     from firstk.encoder.naming import learned_from, objective_name
-    from firstk.metrics.curve import explained
 
     fitted = encoder.encoder_
     if report is None:
@@ -312,7 +312,7 @@ def _lines(encoder: PrefixEncoder, task: FileTask, report: Report | None, out: P
         yield report.held_out
         yield from report.notes
         if report.evaluations:
-            yield explained(report.lead.metric)
+            yield about_metric(report.lead.metric)
             yield from further_lines(report.evaluations[1:])
     else:
         yield from task.notes

@@ -57,12 +57,11 @@ def report(
     coordinate is worth and, for images, what k coordinates see; a slider over k moves all of it. The page needs no
     network, prints, and follows light and dark.
     """
-    from firstk.advice.records import read_report
-    from firstk.advice.report.curve_file import read_curve
+    from firstk.advice.records import read_curve, read_report
     from firstk.encoder.storage.folder import read_manifest
 
     check_new(out, force=force)
-    found = read_report(model) if curve is None else read_curve(curve, read_manifest(model).config)
+    found = read_report(model) if curve is None else read_curve(curve, int(read_manifest(model).config["d"]))
     found = asked_again(found, k, keep, bytes_per_vector)
     page = write_report(out, found, model, rows=rows)
     lines = [f"Open the page: {page.resolve().as_uri()}"]
@@ -101,7 +100,7 @@ def asked_again(found: Report, k: int | None, keep: float | None, bytes_per_vect
 def write_report(out: Path, found: Report, model: Path, *, rows: int | None = None) -> Path:
     """Write the page of a report, with the commands that follow its choice where the file is known."""
     from firstk.advice.report import write_page
-    from firstk.advice.report.held_out_page import page_of
+    from firstk.advice.report.fit_page import page_of
 
     file = found.options.get(VECTORS, found.facts.get("file"))
     options = {} if file is None else {**found.options, VECTORS: str(file)}

@@ -52,9 +52,6 @@ class Metric:
         The raw vectors' score where it is known without data: they explain themselves.
     chance : callable
         From the data to the score of guessing; None where there is nothing to guess.
-    answers : {"fidelity", "relevance", "task"}
-        What it says something about: how much of the raw vectors and their neighbors is kept, whether what is relevant
-        is found, or how well labels or targets are predicted.
     """
 
     score: Scorer
@@ -63,7 +60,6 @@ class Metric:
     raw_rows: RawScorer = _no_rows
     raw_constant: float | None = None
     chance: Callable[[Any], float | None] = lambda data: None
-    answers: str = "fidelity"
     needs: tuple[str, ...] = ()
 
     def raw(self, encoder: FittedEncoder, data: Data) -> float | None:
@@ -164,23 +160,6 @@ def check_data(data: object, owner: str) -> None:
         raise bad_parameter("data", owner, allowed, type(data).__name__)
 
 
-def explained(metric: str) -> str:
-    """Return one line that says what a metric is, and which question it answers.
-
-    Examples
-    --------
-    >>> explained("mrr@10").partition(". ")[2]
-    'It asks if what belongs together is found.'
-    """
-    known = METRICS[metric]
-    asks = {
-        "fidelity": "It asks if short vectors find what long ones do.",
-        "relevance": "It asks if what belongs together is found.",
-        "task": "",
-    }[known.answers]
-    return f"{metric}: {known.help}. {asks}".rstrip()
-
-
 def settled_metric(encoder: FittedEncoder, data: Data) -> str:
     """Return the metric that "auto" stands for: nDCG@10 of searches, that of the pairs, or the objective's own."""
     if isinstance(data, Search):
@@ -251,7 +230,6 @@ METRICS: dict[str, Metric] = {
         "R^2 of the best linear readout of the targets",
         scorers.raw_r2,
         chance=chance.no_relation,
-        answers="task",
         needs=("y",),
     ),
     "1nn_accuracy": Metric(
@@ -260,7 +238,6 @@ METRICS: dict[str, Metric] = {
         "share of rows whose nearest reference row, by cosine, has their label",
         scorers.raw_neighbor_accuracy,
         chance=chance.guessed_label,
-        answers="task",
         needs=_LABELS,
     ),
     "probe_accuracy": Metric(
@@ -269,14 +246,12 @@ METRICS: dict[str, Metric] = {
         "accuracy of the best least-squares probe",
         scorers.raw_probe_accuracy,
         chance=chance.guessed_label,
-        answers="task",
         needs=_LABELS,
     ),
     "head_accuracy": Metric(
         scorers.head_accuracy,
         Rows,
         "accuracy of the encoder's own head",
-        answers="task",
         needs=("y",),
     ),
     "recall@10": Metric(
@@ -289,7 +264,6 @@ METRICS: dict[str, Metric] = {
         scorers.mixture,
         Rows,
         "share of targets and vectors explained together",
-        answers="task",
         needs=("y",),
     ),
     "spearman": Metric(
@@ -298,7 +272,6 @@ METRICS: dict[str, Metric] = {
         "Spearman correlation of cosine and score",
         scorers.raw_spearman,
         chance=chance.no_relation,
-        answers="relevance",
     ),
     "positive_recall@10": Metric(
         scorers.positive_recall,
@@ -306,7 +279,6 @@ METRICS: dict[str, Metric] = {
         "share of partners among the ten nearest",
         scorers.raw_positive_recall,
         chance=chance.random_partner,
-        answers="relevance",
     ),
     "ndcg@10": Metric(
         scorers.search("ndcg", 10),
@@ -314,7 +286,6 @@ METRICS: dict[str, Metric] = {
         "how high the relevant documents stand in the first ten results, from 0 (none there) to 1 (all on top)",
         scorers.raw_search("ndcg", 10),
         chance=chance.random_ranking("ndcg", 10),
-        answers="relevance",
     ),
     "mrr@10": Metric(
         scorers.search("mrr", 10),
@@ -322,7 +293,6 @@ METRICS: dict[str, Metric] = {
         "one over the rank of the first relevant document; 0 if it is not in the first ten results",
         scorers.raw_search("mrr", 10),
         chance=chance.random_ranking("mrr", 10),
-        answers="relevance",
     ),
     "relevant_recall@100": Metric(
         scorers.search("recall", 100),
@@ -330,6 +300,5 @@ METRICS: dict[str, Metric] = {
         "share of the relevant documents that are in the first hundred results",
         scorers.raw_search("recall", 100),
         chance=chance.random_ranking("recall", 100),
-        answers="relevance",
     ),
 }

@@ -45,6 +45,11 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{100 * share:.{digits}f}"
 
 
+def share_text(share: float) -> str:
+    """Write a share as percent with one decimal, which no line ends before."""
+    return f"{percent(share, 1)}\u00a0%"
+
+
 def at_least(share: float, digits: int = 0) -> str:
     """Write a lower end as percent, rounded down: what is promised is not more than what is known."""
     return f"{math.floor(100 * share * 10**digits + 1e-6) / 10**digits:.{digits}f}"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from itertools import pairwise
 
 import pytest
-from evaluation.report.conftest import make_curve
 
+from advice.report.conftest import make_curve, make_evaluation
 from firstk import PrefixCurve
-from firstk.advice.report import plot_curves
+from firstk.advice.report import plot_curves, plot_tradeoff
 from firstk.exceptions import InvalidInputError, MissingExtraError
 
 
@@ -32,18 +31,8 @@ def test_curves_are_drawn_over_a_log_axis_and_named(pyplot):
     assert [text.get_text() for text in ax.get_xticklabels()] == ["1", "2", "4", "8", "16", "32", "64"]
     assert lines["ours"].get_linestyle() == "-"
     assert lines["PCA"].get_linestyle() == "--"
-    assert {text.get_text() for text in ax.texts} == {"ours", "PCA", "random", "raw vectors"}
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["ours", "PCA", "random", "raw vectors"]
     assert "accuracy, higher is better" in ax.get_title(loc="left")
-
-
-def test_names_do_not_overlap(pyplot):
-    ax = plot_curves([make_curve("ours", 1)], [make_curve(f"baseline {i}", 1 + i / 9) for i in range(6)])
-    ax.figure.canvas.draw()
-    # The extent of an annotation counts its leader too; that of the text alone is what must not overlap.
-    text_type = pytest.importorskip("matplotlib.text").Text
-    boxes = sorted((text_type.get_window_extent(text) for text in ax.texts), key=lambda box: box.y0)
-    assert all(upper.y0 >= lower.y1 - 3 for lower, upper in pairwise(boxes))
-    assert all(box.x1 <= ax.figure.bbox.x1 for box in boxes)
 
 
 def test_axes_that_are_given_are_used(pyplot):
@@ -60,9 +49,9 @@ def test_a_single_prefix_and_losses_are_drawn(pyplot):
 
 
 def test_curves_that_do_not_belong_together_are_refused(pyplot):
-    with pytest.raises(InvalidInputError, match="plot_curves draws one metric on one axis"):
+    with pytest.raises(InvalidInputError, match="A chart draws one metric on one axis"):
         plot_curves([make_curve("a", 2)], [make_curve("b", 2, metric="recall")])
-    with pytest.raises(InvalidInputError, match="plot_curves needs at least one PrefixCurve"):
+    with pytest.raises(InvalidInputError, match="A chart needs at least one PrefixCurve"):
         plot_curves([])
 
 
@@ -70,3 +59,14 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'firstk\[report\]'"):
         plot_curves([make_curve("a", 2)])
+
+
+def test_bytes_have_a_line_for_each_precision_and_the_front(pyplot):
+    found = make_evaluation()
+    chosen = found.prefixes[0]
+    ax = plot_tradeoff(found, chosen)
+    lines = {line.get_label(): line.get_xydata().tolist() for line in ax.get_lines()}
+    assert lines["int8"] == [[2, 0.59], [4, 0.79], [8, 0.89]]
+    assert lines["front"] == [[o.bytes, o.score] for o in found.pareto_front]
+    assert lines["k = 2, float32"] == [[8, 0.6]]
+    assert {"raw vectors", "float32", "embedded", "PCA", "plain truncation"} <= set(lines)

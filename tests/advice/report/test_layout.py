@@ -5,11 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from evaluation.report.conftest import make_curve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firstk.advice.report.layout import Octaves, Values, spread, stacked
+from firstk.advice.report.layout import Octaves, Values, spread
 from firstk.advice.report.palette import BASELINES, OURS, RAW
 
 FINITE = st.floats(-1e6, 1e6)
@@ -56,12 +55,6 @@ def test_spread_keeps_order_distance_and_bounds(wanted: list[float], gap: float)
 
 def test_spread_moves_nothing_that_has_room():
     assert spread([50.0, 10.0, 90.0], 18, 0, 100) == [50.0, 10.0, 90.0]
-
-
-def test_names_of_curves_that_end_together_stand_in_the_order_of_the_curves():
-    low, high = make_curve("low", 20), make_curve("high", 2)
-    places = stacked([low, high], [30.0, 31.0, 30.5], 18, 0, 300)
-    assert places[1] < places[0] < places[2]  # downwards: the better curve, the other, the raw vectors
 
 
 def _luminance(color: str) -> float:

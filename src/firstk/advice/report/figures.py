@@ -8,22 +8,25 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import require
-from firstk.advice.report.layout import FEW_POINTS, Octaves, shortened, stacked
-from firstk.advice.report.page import check_group, name_of
-from firstk.advice.report.palette import RAW_LOOK, RAW_NAME, Look, assign
+from firstk.advice.report.byte_chart import bytes_axis, check_chosen, lines_of, looks_of_lines, name_of_point
+from firstk.advice.report.layout import FEW_POINTS, Octaves, shortened
+from firstk.advice.report.page import Curves, name_of
+from firstk.advice.report.palette import RAW, RAW_LOOK, RAW_NAME, Look, assign
 from firstk.exceptions import InvalidInputError
 from firstk.quality.curve import PrefixCurve
+from firstk.quality.evaluation import Evaluation
+from firstk.quality.point import Point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _FORMATS = (".svg", ".png", ".pdf")
-FONT, LINE = 9.0, 12.5  # Points: size of a name, distance of two.
+FONT = 9.0
 
 
 def plot_curves(curves: Sequence[PrefixCurve], baselines: Sequence[PrefixCurve] = (), ax: Axes | None = None) -> Axes:
-    """Draw curves of one metric against k, each with its name at its end.
+    """Draw curves of one metric against k.
 
     Parameters
     ----------
@@ -32,7 +35,7 @@ def plot_curves(curves: Sequence[PrefixCurve], baselines: Sequence[PrefixCurve] 
     baselines : sequence of PrefixCurve
         What they are compared with, dashed and grey.
     ax : matplotlib axes, optional
-        Where to draw; a new figure if not given. Names stand to the right of the axes, so leave room there.
+        Where to draw; a new figure if not given. The legend stands to the right of the axes, so leave room there.
 
     Returns
     -------
@@ -47,27 +50,23 @@ def plot_curves(curves: Sequence[PrefixCurve], baselines: Sequence[PrefixCurve] 
         If there is no curve, the metrics differ, or two curves have the same label.
     """
     pyplot = require("matplotlib.pyplot", "report", "plot_curves")
-    ours, others = check_group(curves, baselines, "plot_curves")
+    chart = Curves(curves, baselines)  # type: ignore[arg-type]
     if ax is None:
         ax = pyplot.subplots(figsize=(7.2, 3.8), layout="constrained")[1]
-    looks = assign([name_of(curve) for curve in ours], [name_of(curve) for curve in others])
-    # No name is there twice, so the looks are in the order of the curves.
-    drawn = list(zip(ours + others, looks.values(), strict=True))
-    raw = tuple(dict.fromkeys(curve.input_score for curve, _ in drawn if curve.input_score is not None))
-    _lines(ax, drawn, raw)
-    _axes(ax, ours + others)
-    _names(ax, drawn, raw)
-    return ax
-
-
-def _lines(ax: Axes, drawn: Sequence[tuple[PrefixCurve, Look]], raw: Sequence[float]) -> None:
-    for curve, look in reversed(drawn):  # Ours last: they lie on top.
+    looks = assign([name_of(curve) for curve in chart.curves], [name_of(curve) for curve in chart.baselines])
+    for score in chart.input_scores:
+        ax.axhline(score, label=RAW_NAME, **_style(RAW_LOOK))
+    # No name is there twice, so the looks are in the order of the curves. Ours last: they lie on top.
+    for curve, look in reversed(list(zip(chart.everything, looks.values(), strict=True))):
         mark = "o" if len(curve) <= FEW_POINTS else ""
         ax.plot(curve.k, curve.score, label=name_of(curve), marker=mark, markersize=3.5, **_style(look))
         if curve.low is not None and curve.high is not None:
             ax.fill_between(curve.k, curve.low, curve.high, color=look.color, alpha=0.15, linewidth=0)
-    for score in raw:
-        ax.axhline(score, zorder=1, **_style(RAW_LOOK))
+    across = Octaves(min(c.k[0] for c in chart.everything), max(c.k[-1] for c in chart.everything))
+    _finish(ax, across, "k, coordinates kept", reverse=True)
+    direction = "higher is better" if chart.higher_is_better else "lower is better"
+    ax.set_title(f"{shortened(chart.metric, 44)}, {direction}", loc="left", fontsize=FONT + 1)
+    return ax
 
 
 def _style(look: Look) -> dict[str, Any]:
@@ -76,50 +75,61 @@ def _style(look: Look) -> dict[str, Any]:
     return {"color": look.color, "linestyle": dash, "linewidth": 0.8 * look.width}
 
 
-def _axes(ax: Axes, curves: Sequence[PrefixCurve]) -> None:
-    across = Octaves(min(c.k[0] for c in curves), max(c.k[-1] for c in curves))
+def _finish(ax: Axes, across: Octaves, name: str, *, reverse: bool = False) -> None:
+    """Give axes ticks at powers of two, a quiet grid, and a legend at the right."""
     ax.set_xscale("log", base=2)
     ticks = across.ticks(room=0.09)
-    ax.set_xticks(ticks, [str(k) for k in ticks])
+    ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
     ax.set_xticks([], minor=True)
     if across.low < across.high:
         ax.set_xlim(across.low, across.high)
-    direction = "higher is better" if curves[0].higher_is_better else "lower is better"
-    ax.set_xlabel("k, coordinates kept")
-    ax.set_title(f"{shortened(curves[0].metric, 44)}, {direction}", loc="left", fontsize=FONT + 1)
+    ax.set_xlabel(name)
     ax.grid(axis="y", color="#e4e5e1", linewidth=0.8)
     ax.set_axisbelow(True)
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(axis="y", length=0)
+    ax.legend(frameon=False, fontsize=FONT, loc="upper left", bbox_to_anchor=(1, 1), reverse=reverse)
 
 
-def _names(ax: Axes, drawn: Sequence[tuple[PrefixCurve, Look]], raw: Sequence[float]) -> None:
-    """Write names to the right of the axes, moved apart where they would overlap."""
-    low, high = ax.get_ylim()
-    ax.set_ylim(low, high)  # Names are placed for these limits; they must not move afterwards.
-    curves = [curve for curve, _ in drawn]
-    widest = max(curve.k[-1] for curve in curves)
-    depths = [(high - score) / (high - low) for score in (*(curve.score[-1] for curve in curves), *raw)]
-    gap = LINE * ax.figure.dpi / 72 / ax.get_window_extent().height
-    places = stacked(curves, depths, gap, 0.0, 1.0)
-    lines = [(name_of(curve), look, curve.k[-1] == widest) for curve, look in drawn]
-    lines += [(RAW_NAME, RAW_LOOK, True)] * len(raw)
-    for (name, look, reaches), depth, place in zip(lines, depths, places, strict=True):
-        # A curve that ends inside the plot has no end at its edge to lead to.
-        leader = {"arrowstyle": "-", "color": look.color, "linewidth": 0.7, "alpha": 0.6, "relpos": (0, 0.5)}
-        ax.annotate(
-            shortened(name),
-            xy=(1.0, 1 - depth),
-            xytext=(1.04, 1 - place),
-            xycoords="axes fraction",
-            textcoords="axes fraction",
-            va="center",
-            fontsize=FONT,
-            color=look.color,
-            fontweight="bold" if look.ours else "normal",
-            annotation_clip=False,
-            arrowprops=leader | {"shrinkA": 1, "shrinkB": 2} if reaches else None,
-        )
+def plot_tradeoff(evaluation: Evaluation, chosen: Point | None = None, ax: Axes | None = None) -> Axes:
+    """Draw score against bytes per vector, a line for each precision, the front in black, other codes in grey.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    chosen : Point, optional
+        One of the evaluation's, marked with a ring.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    ax : matplotlib axes
+        ``ax.figure.savefig(path)`` writes it to a file.
+    """
+    pyplot = require("matplotlib.pyplot", "report", "plot_tradeoff")
+    check_chosen(evaluation, chosen, "plot_tradeoff")
+    if ax is None:
+        ax = pyplot.subplots(figsize=(7.2, 3.8), layout="constrained")[1]
+    looks = looks_of_lines(evaluation)
+    for name, points in lines_of(evaluation).items():
+        look, own = looks[name], name in evaluation.precisions
+        ax.plot(
+            [o.bytes for o in points], [o.score for o in points], label=name, color=look.color,
+            marker="o" if own else "s", markersize=3, linewidth=1.2 if own else 0.7, linestyle="-" if own else ":",
+        )  # fmt: skip
+    front = evaluation.pareto_front
+    ax.step(
+        [o.bytes for o in front], [o.score for o in front], where="post", color="#1b1d22", linewidth=0.8, label="front"
+    )
+    if evaluation.input_score is not None:
+        ax.axhline(evaluation.input_score, color=RAW[0], linewidth=0.8, linestyle="--", label=RAW_NAME)
+    if chosen is not None:
+        label = name_of_point(chosen)
+        ax.plot([chosen.bytes], [chosen.score], "o", markersize=9, fillstyle="none", color="#1b1d22", label=label)
+    _finish(ax, bytes_axis(evaluation, None), "bytes per vector")
+    ax.set_title(shortened(evaluation.metric, 44), loc="left", fontsize=FONT + 1)
+    return ax
 
 
 def plot_spectrum(spectrum: PrefixCurve | None, alignment: Sequence[PrefixCurve] = ()) -> Figure:

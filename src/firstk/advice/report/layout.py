@@ -9,8 +9,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from firstk.quality.curve import PrefixCurve
-
 LONGEST_NAME = 28
 FEW_POINTS = 24  # Up to here, each evaluated prefix is marked.
 
@@ -193,21 +191,3 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
     for rank, i in enumerate(order):
         placed[i] = flat[rank] + rank * gap
     return placed
-
-
-def _mean_height(curve: PrefixCurve) -> float:
-    """Return the mean score along a log axis, on which the step to k is about 1 / k wide."""
-    return sum(score / k for k, score in curve) / sum(1 / k for k in curve.k)
-
-
-def stacked(curves: Sequence[PrefixCurve], ends: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Place names next to the ends of curves, which may be followed by ends of other lines; downwards.
-
-    Curves often end in nearly the same point. Names whose ends are closer than a line of text are stacked by the
-    mean height of the whole curve, highest first, because there the order can be seen.
-    """
-    heights = [_mean_height(curve) for curve in curves]
-    order = sorted(range(len(ends)), key=lambda i: -heights[i] if i < len(heights) else math.inf)
-    wanted = [low + gap * round((ends[i] - low) / gap) for i in order]
-    placed = dict(zip(order, spread(wanted, gap, low, high), strict=True))
-    return [placed[i] for i in range(len(ends))]

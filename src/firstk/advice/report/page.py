@@ -1,36 +1,142 @@
-"""What a report page says: frozen records of text and curves, checked when they are made.
+"""What a page says: frozen records of text, tables and what figures show, checked when they are made.
 
-How it is drawn is not decided here. Another kind of section is another record, with its own renderer in `html`.
+How each is drawn is not decided here: `page_html` has a renderer for every kind of part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
-from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int, is_real
+import numpy as np
+
+from firstk._base.checks import bad_parameter
+from firstk._base.json_records import Name, check_fields
+from firstk.advice.records import AxisStatistics, ImageSamples
 from firstk.advice.report.palette import Look, assign
-from firstk.advice.report.parts import KINDS, PrecisionSection, StorageSection, set_field, text_of
+from firstk.advice.text_neighbors import TextNeighbors
 from firstk.exceptions import InvalidInputError
 from firstk.quality.curve import PrefixCurve
+from firstk.quality.evaluation import Evaluation
+from firstk.quality.point import Point
 
+NOTHING = "–"
 # Beyond this, the distance of two scores no longer fits a float.
 LARGEST_DRAWN = 1e100
 
-Value = str | int | float
-
 
 @dataclass(frozen=True)
-class Section:
-    """One heading, one metric, one chart.
+class Steps:
+    """A text that follows a slider.
 
     Parameters
     ----------
-    heading : str
-        What the chart shows.
-    text : str
-        What to read off it, in plain text; an empty line starts a paragraph.
+    steps : sequence of int
+        Ascending numbers, of coordinates or bytes.
+    texts : sequence of str
+        What is said from each of them on; before the first, a dash.
+
+    Examples
+    --------
+    >>> scores = Steps((1, 4), ("0.5", "0.9"))
+    >>> scores.at(3), scores.at(4), scores.at(0)
+    ('0.5', '0.9', '–')
+    """
+
+    steps: tuple[int, ...]
+    texts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, steps: Iterable[int], text: Callable[[int], str]) -> Steps:
+        """Make the text of each step by a function."""
+        steps = tuple(steps)
+        return cls(steps, tuple(map(text, steps)))
+
+    def at(self, stop: int) -> str:
+        """Return the text where the slider stands."""
+        place = bisect_right(self.steps, stop) - 1
+        return NOTHING if place < 0 else self.texts[place]
+
+
+class Cell(NamedTuple):
+    """A cell of a table: its text, a small text beside it, and whether it is marked as the best for its size."""
+
+    text: str | Steps = NOTHING
+    small: str | Steps = ""
+    best: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table.
+
+    Attributes
+    ----------
+    name : str
+    cells : sequence of str, Steps or Cell
+    kind : {"", "ours", "raw", "chosen"}
+        How it is set apart.
+    line : (bool, str), optional
+        The curve whose line stands before the name: is it ours, and its name.
+    k : int, optional
+        The prefix length that it is of.
+    """
+
+    name: str
+    cells: tuple[str | Steps | Cell, ...]
+    kind: str = ""
+    line: tuple[bool, str] | None = None
+    k: int | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table, whose cells may follow the slider over k or one of its own.
+
+    Attributes
+    ----------
+    caption : sequence of str or Steps
+        Pieces of one line.
+    heads : sequence of str
+        Of all columns, that of the names too.
+    rows : sequence of Row
+    folded : str
+        What is said in its place until it is opened; "" if it is always open.
+    scrolls : bool
+        It may be long or wide, and has a frame.
+    follows : bool
+        The row whose k is the longest that fits is marked as the slider moves.
+    sizes : sequence of int
+        Numbers of bytes at which a slider of its own stops.
+    size : int
+        Where that slider begins.
+    """
+
+    caption: tuple[str | Steps, ...]
+    heads: tuple[str, ...]
+    rows: tuple[Row, ...]
+    folded: str = ""
+    scrolls: bool = False
+    follows: bool = False
+    sizes: tuple[int, ...] = ()
+    size: int = 0
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Terms, each with its explanation in one line; a page explains each once, where it first appears."""
+
+    terms: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Curves:
+    """A chart of scores against k.
+
+    Parameters
+    ----------
     curves : sequence of PrefixCurve
         Ours, at least one. The labels tell curves apart, so no two may be the same.
     baselines : sequence of PrefixCurve
@@ -41,19 +147,36 @@ class Section:
         Ends of the interval of the raw vectors' score.
     """
 
-    heading: str
-    text: str = ""
-    curves: tuple[PrefixCurve, ...] = ()
+    curves: tuple[PrefixCurve, ...]
     baselines: tuple[PrefixCurve, ...] = ()
     asked: tuple[str, float] | None = None
     input_interval: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        set_field(self, "heading", text_of(self.heading, "heading", "Section", empty=False))
-        set_field(self, "text", text_of(self.text, "text", "Section"))
-        curves, baselines = check_group(self.curves, self.baselines, f"Section '{self.heading}'")
-        set_field(self, "curves", curves)
-        set_field(self, "baselines", baselines)
+        check_fields(self)
+        if not self.curves:
+            raise InvalidInputError("A chart needs at least one PrefixCurve in 'curves'. Got 0.")
+        drawn = self.everything
+        metrics = sorted({f"{c.metric} ({'higher' if c.higher_is_better else 'lower'} is better)" for c in drawn})
+        if len(metrics) > 1:
+            raise InvalidInputError(
+                f"A chart draws one metric on one axis. Got {len(metrics)}: {', '.join(metrics)}. "
+                "Put each metric on its own."
+            )
+        names = [name_of(curve) for curve in drawn]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise InvalidInputError(
+                f"A chart tells curves apart by their labels. Got {names.count(twice[0])} curves called '{twice[0]}'; "
+                "rename one with dataclasses.replace(curve, label=...)."
+            )
+        for curve in drawn:
+            largest = max(map(abs, (*curve.score, curve.input_score or 0.0)))
+            if largest > LARGEST_DRAWN:
+                raise InvalidInputError(
+                    f"The curve '{name_of(curve)}' reaches {largest:g}, and only scores up to {LARGEST_DRAWN:g} can be "
+                    "drawn. Leave it out, or take its logarithm."
+                )
 
     @property
     def everything(self) -> tuple[PrefixCurve, ...]:
@@ -61,8 +184,14 @@ class Section:
         return self.curves + self.baselines
 
     @property
+    def lines(self) -> list[tuple[bool, str]]:
+        """What tells the curves apart on a page: whether each is ours, and its name."""
+        ours = [(True, name_of(curve)) for curve in self.curves]
+        return ours + [(False, name_of(curve)) for curve in self.baselines]
+
+    @property
     def metric(self) -> str:
-        """What all curves of the section measure."""
+        """What all curves measure."""
         return self.curves[0].metric
 
     @property
@@ -82,6 +211,40 @@ class Section:
 
 
 @dataclass(frozen=True)
+class BytesChart:
+    """A chart of scores against bytes; `chosen` is one of the evaluation's points, `asked` as in `Curves`."""
+
+    evaluation: Evaluation
+    chosen: Point | None = None
+    asked: tuple[str, float] | None = None
+
+
+Part = Curves | BytesChart | AxisStatistics | ImageSamples | TextNeighbors | Table | Terms | Steps
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, paragraphs, and what is shown.
+
+    Parameters
+    ----------
+    heading : str
+    text : str
+        Plain text; an empty line starts a paragraph.
+    parts : sequence
+        Of `Curves`, `BytesChart`, `AxisStatistics`, `ImageSamples`, `TextNeighbors`, `Table`, `Terms`, and `Steps`, a
+        paragraph that follows the slider. `curve_section` and its like in `sections` make the usual ones.
+    """
+
+    heading: Name
+    text: str = ""
+    parts: tuple[Part, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True)
 class Page:
     """All that a report says.
 
@@ -90,15 +253,12 @@ class Page:
     title : str
     summary : str
         Plain text, the answer before the pictures; an empty line starts a paragraph, and the first is set large.
-    sections : sequence of Section, and of those in :mod:`firstk.advice.report.parts`
-        The first curve of the first Section is the one the page is about.
+    sections : sequence of Section
+        The first curve of the first chart of curves is the one the page is about.
     chosen_k : int, optional
-        The prefix length to recommend, one of those at which that curve was evaluated. The slider starts there; if
-        not given, where the first k coordinates do best in the bytes of what is recommended, else at the full width.
-    keep : float in (0, 1], optional
-        The share of the score that `chosen_k` was asked to keep.
-    relative_to : {"full", "input"}
-        Of which score: that of the full width, or that of the raw vectors; as in `PrefixCurve.smallest`.
+        The prefix length to recommend, one of those at which that curve was evaluated. The slider starts there.
+    start_k : int, optional
+        Where the slider starts if no k is chosen; at the full width if not given.
     facts : mapping or sequence of (name, value)
         Shown in this order: rows, columns, objective, where the encoder is saved, library version.
     notes : sequence of str
@@ -106,185 +266,78 @@ class Page:
     commands : sequence of str
         Commands that do what the summary says.
     figures : sequence of (str, str)
-        Large figures below the summary, each with what it is; if not given, those of `chosen_k`.
+        Large figures below the summary, each with what it is.
     terms : sequence of (str, str)
         Terms of the summary, each with its explanation in one line.
 
     Examples
     --------
+    >>> from firstk.advice.report import curve_section
     >>> curve = PrefixCurve(k=[1, 2, 4], score=[0.5, 0.8, 0.9], metric="accuracy", label="fisher")
-    >>> page = Page("Digits", "Two of four coordinates do.", [Section("Accuracy", curves=[curve])], chosen_k=2)
+    >>> page = Page("Digits", "Two of four coordinates do.", [curve_section("Accuracy", "", [curve])], chosen_k=2)
     >>> page.stops
     (1, 2, 4)
     """
 
-    title: str
+    title: Name
     summary: str
-    sections: tuple[Any, ...]
+    sections: tuple[Section, ...]
     chosen_k: int | None = None
-    keep: float | None = None
-    relative_to: str = "full"
-    facts: tuple[tuple[str, Value], ...] = ()
+    start_k: int | None = None
+    facts: tuple[tuple[str, str | int | float], ...] = ()
     notes: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     figures: tuple[tuple[str, str], ...] = ()
     terms: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        set_field(self, "title", text_of(self.title, "title", "Page", empty=False))
-        set_field(self, "summary", text_of(self.summary, "summary", "Page"))
-        set_field(self, "sections", _sections(self.sections))
-        set_field(self, "facts", _facts(self.facts))
-        for name in ("notes", "commands"):
-            texts = _items(getattr(self, name), name, "Page", "a sequence of str")
-            set_field(self, name, tuple(text_of(text, name, "Page") for text in texts))
-        for name in ("figures", "terms"):
-            set_field(self, name, _text_pairs(getattr(self, name), name))
-        check_choice(self.relative_to, ("full", "input"), "relative_to", "Page")
-        if self.keep is not None:
-            set_field(self, "keep", check_fraction(self.keep, "keep", "Page", open_left=True))
-        if self.chosen_k is not None:
-            set_field(self, "chosen_k", _chosen(self.chosen_k, self.lead))
+        facts = self.facts.items() if isinstance(self.facts, Mapping) else self.facts
+        # numpy's numbers become Python's own
+        own = [tuple(v.item() if isinstance(v, np.generic) else v for v in pair) for pair in facts]
+        object.__setattr__(self, "facts", tuple(own))
+        check_fields(self)
+        if not self.charts:
+            raise bad_parameter("sections", "Page", "a sequence of sections, at least one of them with curves", ())
+        for name in ("chosen_k", "start_k"):
+            value = getattr(self, name)
+            if value is not None and value not in self.lead.k:
+                ks = list(map(str, self.lead.k))
+                shown = ", ".join(ks if len(ks) <= 12 else [*ks[:10], "...", ks[-1]])
+                allowed = f"a prefix length of '{name_of(self.lead)}', the first curve: {shown}; or None"
+                raise bad_parameter(name, "Page", allowed, value)
+
+    @property
+    def charts(self) -> tuple[Curves, ...]:
+        """The charts of curves."""
+        return tuple(part for section in self.sections for part in section.parts if isinstance(part, Curves))
 
     @property
     def stops(self) -> tuple[int, ...]:
         """Every prefix length that some curve was evaluated at, in order: where the slider can stand."""
-        return tuple(sorted({k for s in self.curve_sections for curve in s.everything for k in curve.k}))
-
-    @property
-    def curve_sections(self) -> tuple[Section, ...]:
-        """The sections that hold curves."""
-        return tuple(section for section in self.sections if isinstance(section, Section))
-
-    @property
-    def storage(self) -> StorageSection | None:
-        """The section that counts bytes, if there is one."""
-        return next((section for section in self.sections if isinstance(section, StorageSection)), None)
+        return tuple(sorted({k for chart in self.charts for curve in chart.everything for k in curve.k}))
 
     @property
     def lead_number(self) -> int:
-        """The place of the first section that holds curves: it and those after it follow the slider over k."""
-        return next(i for i, section in enumerate(self.sections) if isinstance(section, Section))
+        """The place of the first section with curves: it and those after it follow the slider over k."""
+        return next(i for i, s in enumerate(self.sections) if any(isinstance(part, Curves) for part in s.parts))
 
     @property
     def lead(self) -> PrefixCurve:
-        """The curve that the page is about: the first of the first section that holds curves."""
-        return self.sections[self.lead_number].curves[0]
+        """The curve that the page is about: the first of the first chart."""
+        return self.charts[0].curves[0]
 
     @property
     def start(self) -> int:
-        """The prefix length to open with: the chosen one, the best in the chosen bytes, or the full width."""
-        if self.chosen_k is not None:
-            return self.chosen_k
-        shown = (s.as_prefix for s in self.sections if isinstance(s, PrecisionSection))
-        return next((k for k in shown if k in self.lead.k), self.lead.k[-1])
+        """The prefix length to open with."""
+        return self.chosen_k or self.start_k or self.lead.k[-1]
 
-
-def looks_of(page: Page) -> dict[tuple[bool, str], Look]:
-    """Return how each curve of a page looks, by (is it ours, its name)."""
-    ours = [name_of(curve) for section in page.curve_sections for curve in section.curves]
-    return assign(ours, [name_of(curve) for section in page.curve_sections for curve in section.baselines])
-
-
-def drawn(section: Section, looks: dict[tuple[bool, str], Look]) -> list[tuple[PrefixCurve, Look]]:
-    """Pair the curves of a section with their looks, ours first."""
-    ours = [(curve, looks[True, name_of(curve)]) for curve in section.curves]
-    return ours + [(curve, looks[False, name_of(curve)]) for curve in section.baselines]
+    @property
+    def looks(self) -> dict[tuple[bool, str], Look]:
+        """How each curve looks, by whether it is ours and its name: the same in all charts and tables."""
+        lines = [line for chart in self.charts for line in chart.lines]
+        return assign([name for ours, name in lines if ours], [name for ours, name in lines if not ours])
 
 
 def name_of(curve: PrefixCurve) -> str:
     """Return what a table or chart calls the curve."""
     return curve.label or curve.metric
-
-
-def check_group(curves: object, baselines: object, owner: str) -> tuple[tuple[PrefixCurve, ...], ...]:
-    """Return curves that can share one chart: one metric, one direction, no name twice."""
-    ours = _curves(curves, "curves", owner)
-    others = _curves(baselines, "baselines", owner)
-    if not ours:
-        raise InvalidInputError(f"{owner} needs at least one PrefixCurve in 'curves'. Got 0.")
-    group = ours + others
-    metrics = sorted({f"{c.metric} ({'higher' if c.higher_is_better else 'lower'} is better)" for c in group})
-    if len(metrics) > 1:
-        raise InvalidInputError(
-            f"{owner} draws one metric on one axis. Got {len(metrics)}: {', '.join(metrics)}. "
-            "Put each metric on its own."
-        )
-    names = [name_of(curve) for curve in group]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InvalidInputError(
-            f"{owner} tells curves apart by their labels. Got {names.count(twice[0])} curves called '{twice[0]}'; "
-            "rename one with dataclasses.replace(curve, label=...)."
-        )
-    return ours, others
-
-
-def _items(values: object, name: str, owner: str, allowed: str) -> list[Any]:
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise bad_parameter(name, owner, allowed, values)
-    return list(values)
-
-
-def _curves(values: object, name: str, owner: str) -> tuple[PrefixCurve, ...]:
-    # A single curve is iterable too, over its points; wrapping it in a list is what was meant.
-    if isinstance(values, PrefixCurve):
-        raise InvalidInputError(f"The '{name}' of {owner} are a sequence of PrefixCurve. Got one; write [curve].")
-    curves = _items(values, name, owner, "a sequence of PrefixCurve")
-    for position, curve in enumerate(curves):
-        if not isinstance(curve, PrefixCurve):
-            raise InvalidInputError(
-                f"The '{name}' of {owner} are PrefixCurve records. Got {type(curve).__name__} at position "
-                f"{position}; make one with PrefixEncoder.curve or PrefixCurve(k, score, metric)."
-            )
-        largest = max(map(abs, (*curve.score, curve.input_score or 0.0)))
-        if largest > LARGEST_DRAWN:
-            raise InvalidInputError(
-                f"The curve '{name_of(curve)}' of {owner} reaches {largest:g}, and only scores up to "
-                f"{LARGEST_DRAWN:g} can be drawn. Leave it out, or take its logarithm."
-            )
-    return tuple(curves)
-
-
-def _sections(values: object) -> tuple[Any, ...]:
-    sections = _items(values, "sections", "Page", "a sequence of Section")
-    known = all(isinstance(section, (Section, *KINDS)) for section in sections)
-    if not any(isinstance(section, Section) for section in sections) or not known:
-        raise bad_parameter("sections", "Page", "a sequence of sections, at least one of them a Section", values)
-    return tuple(sections)
-
-
-def _facts(values: object) -> tuple[tuple[str, Value], ...]:
-    allowed = "a mapping or a sequence of (name, value), names str and values str, int or float"
-    pairs = _items(values.items() if isinstance(values, Mapping) else values, "facts", "Page", allowed)
-    for pair in pairs:
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not isinstance(pair[0], str):
-            raise bad_parameter("facts", "Page", allowed, pair)
-        if not (isinstance(pair[1], str) or is_real(pair[1])):
-            raise bad_parameter("facts", "Page", allowed, tuple(pair))
-    return tuple((name, _own_number(value)) for name, value in pairs)
-
-
-def _text_pairs(values: object, name: str) -> tuple[tuple[str, str], ...]:
-    allowed = "a sequence of pairs of str"
-    pairs = _items(values, name, "Page", allowed)
-    for pair in pairs:
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not all(isinstance(text, str) for text in pair):
-            raise bad_parameter(name, "Page", allowed, pair)
-    return tuple((first, second) for first, second in pairs)
-
-
-def _own_number(value: Any) -> Value:
-    """Return numpy's numbers as Python's own."""
-    if isinstance(value, str):
-        return value
-    return int(value) if is_int(value) else float(value)
-
-
-def _chosen(k: Any, curve: PrefixCurve) -> int:
-    if not is_int(k) or k not in curve.k:
-        ks = list(map(str, curve.k))
-        shown = ", ".join(ks if len(ks) <= 12 else [*ks[:10], "...", ks[-1]])
-        allowed = f"a prefix length of '{name_of(curve)}', the first curve: {shown}; or None"
-        raise bad_parameter("chosen_k", "Page", allowed, k)
-    return int(k)

@@ -15,11 +15,11 @@ from firstk.advice.report.html import (
     notes_html,
     paragraphs,
     summary_html,
+    terms_html,
 )
 from firstk.advice.report.layout import Frame, Values, spread
 from firstk.advice.report.palette import RAW_LOOK
 from firstk.advice.report.svg import stroke
-from firstk.advice.report.terms import interval_term, metric_of, terms_html
 from firstk.advice.upgrade.records import (
     HELD_OUT,
     MIX,
@@ -35,6 +35,7 @@ from firstk.advice.upgrade.records import (
     UpgradeReport,
 )
 from firstk.advice.upgrade.verdict import Terms, Verdict, clearly_better, money
+from firstk.words.terms import interval_term, metric_of
 
 _WIDE = Frame(width=760, height=412, left=56, right=548, top=52, bottom=352, labelled=True)
 _NARROW = Frame(width=380, height=332, left=48, right=362, top=52, bottom=268, labelled=False)

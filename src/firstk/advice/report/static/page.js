@@ -11,25 +11,23 @@
   let current = data.start;
   let dragging = false;
 
-  // The longest evaluated prefix that fits into k coordinates; -1 if there is none.
-  const reading = (curve, k) => curve.k.findLastIndex((own) => own <= k);
+  const textOf = (element, stop) => data.strings[data.texts[element.dataset.text][stop]];
+  const follow = (elements, stop) => { for (const one of elements) one.textContent = textOf(one, stop); };
 
   for (const svg of document.querySelectorAll("svg.chart")) {
-    const curves = data.sections[svg.dataset.section];
+    const heights = data.heights[svg.dataset.chart];
     const edge = (name) => Number(svg.dataset[name]);
     const cursor = svg.querySelector(".cursor");
     const text = cursor.querySelector("text");  // charts of single coordinates have none
     const dots = cursor.querySelectorAll("circle");
     followers.push((stop) => {
-      const k = data.k[stop];
       const x = edge("left") + data.x[stop] * (edge("right") - edge("left"));
       cursor.setAttribute("transform", `translate(${x.toFixed(1)} 0)`);
-      if (text) text.textContent = `k = ${k}`;
+      if (text) text.textContent = `k = ${data.k[stop]}`;
       for (const dot of dots) {
-        const curve = curves[dot.dataset.curve];
-        const at = curve.k.indexOf(k);
-        dot.toggleAttribute("hidden", at < 0);
-        if (at >= 0) dot.setAttribute("cy", edge("bottom") - curve.y[at] * (edge("bottom") - edge("top")));
+        const y = heights[dot.dataset.curve][stop];
+        dot.toggleAttribute("hidden", y === null);
+        if (y !== null) dot.setAttribute("cy", edge("bottom") - y * (edge("bottom") - edge("top")));
       }
     });
     // Pointing at a chart is a shortcut for the slider.
@@ -43,92 +41,57 @@
   }
 
   // Coordinates that are cut off fade.
-  for (const mark of document.querySelectorAll(".stems [data-k], .points circle[data-k]")) {
+  for (const mark of document.querySelectorAll("[data-k]")) {
     const own = Number(mark.dataset.k);
     followers.push((stop) => mark.classList.toggle("cut", own > data.k[stop]));
   }
-  for (const line of document.querySelectorAll("p.follows")) {
-    const { sentences } = data.sections[line.dataset.section];
-    followers.push((stop) => { line.textContent = sentences[stop]; });
-  }
 
-  for (const table of document.querySelectorAll("table.stored")) {
-    const { cells } = data.sections[table.dataset.section];
-    const values = table.querySelectorAll("[data-code] .value");
+  // Of the lengths in a table and its chart, the longest that fits is marked.
+  for (const section of document.querySelectorAll("section:has(tr[data-fit])")) {
+    const marks = [...section.querySelectorAll("[data-fit]")];
+    const lengths = marks.map((mark) => Number(mark.dataset.fit));
     followers.push((stop) => {
-      table.querySelector("caption .k").textContent = data.k[stop];
-      values.forEach((value, column) => { value.textContent = cells[stop][column]; });
+      const fits = Math.max(...lengths.filter((own) => own <= data.k[stop]));
+      marks.forEach((mark, i) => mark.classList.toggle("now", lengths[i] === (fits > 0 ? fits : Math.min(...lengths))));
     });
   }
 
-  for (const mark of document.querySelectorAll(".offers [data-offer]")) {
-    const { rows } = data.sections[mark.closest(".offers").dataset.section];
-    const own = Number(mark.dataset.offer);
-    followers.push((stop) => mark.classList.toggle("now", own === rows[stop]));
-  }
-
   // A slider of its own: bytes, where bits can be cut after any of them.
+  const bySize = new Set();
   for (const part of document.querySelectorAll(".by-bytes")) {
-    const { bytes, cells } = data.sections[part.dataset.section].sizes;
+    const sizes = part.dataset.stops.split(" ").map(Number);
     const input = part.querySelector("input");
-    const values = part.querySelectorAll(".value");
-    const marks = document.querySelectorAll(`.offers[data-section="${part.dataset.section}"] [data-bytes]`);
+    const texts = [...part.querySelectorAll("[data-text]")];
+    const score = part.querySelector("td [data-text]");
+    const marks = part.closest("section").querySelectorAll("[data-bytes]");
+    texts.forEach((one) => bySize.add(one));
     const show = () => {
       const stop = Number(input.value);
-      part.querySelector("caption .k").textContent = bytes[stop].toLocaleString("en");
-      input.setAttribute("aria-valuetext", `${bytes[stop]} bytes: ${cells[stop][0]}`);
-      values.forEach((value, column) => { value.textContent = cells[stop][column]; });
-      for (const mark of marks) mark.classList.toggle("now", Number(mark.dataset.bytes) === bytes[stop]);
+      follow(texts, stop);
+      input.setAttribute("aria-valuetext", `${sizes[stop]} bytes: ${score.textContent}`);
+      for (const mark of marks) mark.classList.toggle("now", Number(mark.dataset.bytes) === sizes[stop]);
     };
-    part.querySelector(".bytes-control").hidden = bytes.length < 2;
+    part.querySelector(".bytes-control").hidden = sizes.length < 2;
     input.addEventListener("input", show);
     show();
   }
 
+  const texts = [...document.querySelectorAll("[data-text]")].filter((one) => !bySize.has(one));
+  followers.push((stop) => follow(texts, stop));
+
+  // Texts of another class than the query's are struck out.
+  for (const item of document.querySelectorAll(".texts li:has([data-text])")) {
+    const label = item.querySelector("small");
+    const wanted = item.closest("article").dataset.label;
+    followers.push(() => item.classList.toggle("other", label.textContent !== wanted));
+  }
+
   for (const group of document.querySelectorAll(".images")) followers.push(rebuilder(group));
 
-  for (const column of document.querySelectorAll(".texts [data-code]")) {
-    const { texts, labels, found } = data.sections[column.closest(".texts").dataset.section];
-    const { code, query } = column.dataset;
-    const items = column.querySelectorAll("li");
-    followers.push((stop) => {
-      column.querySelector(".k").textContent = data.k[stop];
-      found[code][stop][query].forEach((row, i) => {
-        const [text, label] = texts[row];
-        items[i].querySelector("span").textContent = text;
-        items[i].querySelector("small").textContent = label;
-        items[i].classList.toggle("other", label !== labels[query]);
-      });
-    });
-  }
-
-  for (const table of document.querySelectorAll("table.at:not(.stored)")) {
-    const curves = data.sections[table.dataset.section];
-    followers.push((stop) => {
-      const k = data.k[stop];
-      table.querySelector("caption .k").textContent = k;
-      for (const row of table.querySelectorAll("tr[data-curve]")) {
-        const curve = curves[row.dataset.curve];
-        const at = reading(curve, k);
-        row.querySelectorAll(".value").forEach((cell, column) => {
-          cell.textContent = at < 0 ? "–" : curve.cells[at][column];
-        });
-        row.querySelector("small").textContent = at < 0 || curve.k[at] === k ? "" : `k = ${curve.k[at]}`;
-      }
-    });
-  }
-
   followers.push((stop) => {
-    const k = data.k[stop];
-    const first = data.sections[data.lead][0];
-    const at = reading(first, k);
-    const widest = data.k[data.k.length - 1];
     slider.value = data.x[stop];
-    output.textContent = `k = ${k} of ${widest}`;
-    slider.setAttribute(
-      "aria-valuetext",
-      `k = ${k} of ${widest}` + (at < 0 ? "" : `, ${first.name}: ${first.metric} ${first.cells[at][0]}`),
-    );
+    output.textContent = `k = ${data.k[stop]} of ${data.k[data.k.length - 1]}`;
+    slider.setAttribute("aria-valuetext", data.strings[data.texts[data.said][stop]]);
     if (back) back.hidden = stop === data.start;
   });
 
@@ -142,7 +105,7 @@
 
   // An image at k is mean + sum over the first k of code times row of the decoder.
   function rebuilder(group) {
-    const images = data.sections[group.dataset.section];
+    const images = data.images[group.dataset.images];
     const [height, width, channels = 1] = images.shape;
     const [codes, decoder, [mean]] = [images.codes, images.decoder, images.mean].map(unpacked);
     const canvas = document.createElement("canvas");
@@ -172,7 +135,6 @@
           decoder[j].forEach((weight, i) => { values[i] += z * weight; });
         }
         picture.src = drawn(values);
-        picture.parentElement.querySelector(".share").textContent = images.shares[stop][sample];
       }
     };
   }

@@ -6,10 +6,11 @@ A page explains a term where it appears, so that whoever it is forwarded to need
 from __future__ import annotations
 
 from collections.abc import Iterable
-from html import escape
 from typing import NamedTuple
 
-from firstk.quality.point import EMBEDDED, PRODUCT_QUANTIZER, RAW
+from firstk.words.commands import FITTED_BASELINES, PRODUCT_QUANTIZER, RAW
+
+EMBEDDED = "embedded"
 
 
 class MetricTerm(NamedTuple):
@@ -108,11 +109,11 @@ METRICS: dict[str, MetricTerm] = {
 }
 
 PRECISION_TERMS = {
-    "float32": "4 bytes a number, as embeddings usually come.",
-    "float16": "2 bytes a number.",
-    "int8": "1 byte a number, which is one of 255 levels.",
-    "int4": "half a byte a number, which is one of 16 levels.",
-    "binary": "1 bit a number: is it above or below the middle?",
+    "float32": "4 bytes per number, as embeddings usually come.",
+    "float16": "2 bytes per number.",
+    "int8": "1 byte per number, which is one of 255 levels.",
+    "int4": "half a byte per number, which is one of 16 levels.",
+    "binary": "1 bit per number: is it above or below the middle?",
     "binary, binary queries": "queries are rounded to bits as well, as in a binary index. Other queries stay float32.",
     EMBEDDED: "each vector becomes a string of bytes, the most important bits first. It can be cut after any byte, and "
     "queries stay float32.",
@@ -120,9 +121,10 @@ PRECISION_TERMS = {
 }
 
 CODE_TERMS = {
-    "PCA": "principal components, the directions along which the vectors vary most (--objective reconstruction).",
-    "uncentred SVD": "the directions that keep dot products best: PCA without taking off the mean (--objective "
-    "similarity --preserve dot_products).",
+    "PCA": "principal components, the directions along which the vectors vary most "
+    f"({' '.join(FITTED_BASELINES['PCA'])}).",
+    "uncentred SVD": "the directions that keep dot products best: PCA without taking off the mean "
+    f"({' '.join(FITTED_BASELINES['uncentred SVD'])}).",
     "plain truncation": "the first k numbers of each vector as they are.",
     "random dimensions": "k of the numbers of each vector, drawn at random.",
     RAW: "the vectors as they came, uncut.",
@@ -145,6 +147,11 @@ def metric_of(name: str) -> MetricTerm:
     return METRICS.get(name, MetricTerm(name, name, "", "the score"))
 
 
+def about_metric(name: str) -> str:
+    """Return one line that says what a metric is."""
+    return f"{name}: {metric_of(name).text}"
+
+
 def interval_term(confidence: float) -> tuple[str, str]:
     """Explain intervals of that confidence."""
     return (
@@ -157,9 +164,3 @@ def known_terms(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """Return those of the names that are explained here, as a page shows them, with their explanations, each once."""
     lines, shown = CODE_TERMS | PRECISION_TERMS | AXIS_TERMS, {EMBEDDED: "embedded bits"}
     return tuple((shown.get(name, name), lines[name]) for name in dict.fromkeys(names) if name in lines)
-
-
-def terms_html(terms: Iterable[tuple[str, str]]) -> str:
-    """Return terms as a list, one line each."""
-    items = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>" for name, text in terms)
-    return f'<dl class="terms">{items}</dl>' if items else ""

@@ -1,0 +1,333 @@
+"""A report as one self-contained HTML file: charts as SVG, tables, and a slider over k.
+
+All numbers and positions are computed here; the script only looks them up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from firstk._base.checks import bad_parameter
+from firstk.advice.records import AxisStatistics, ImageSamples
+from firstk.advice.report.byte_chart import byte_charts
+from firstk.advice.report.coordinate_chart import panels, scatter
+from firstk.advice.report.curve_chart import CurveChart, frames_for
+from firstk.advice.report.html import (
+    Html,
+    commands_html,
+    document,
+    element,
+    facts_html,
+    headline_html,
+    joined,
+    notes_html,
+    paragraphs,
+    static,
+    summary_html,
+    terms_html,
+    write_document,
+)
+from firstk.advice.report.images import image_data, kept_shares, png_url
+from firstk.advice.report.layout import Octaves
+from firstk.advice.report.page import BytesChart, Cell, Curves, Page, Row, Section, Steps, Table, Terms
+from firstk.advice.report.palette import RAW_LOOK, RAW_NAME
+from firstk.advice.report.svg import swatch
+from firstk.advice.text_neighbors import TextNeighbors
+
+FEW_ROWS = 40  # A longer table is printed at powers of two only.
+
+
+def write_page(path: str | os.PathLike[str], page: Page) -> Path:
+    """Write a report as one HTML file, by an atomic write.
+
+    Parameters
+    ----------
+    path : path-like
+        The file to write; its folder is made where it is missing, an existing file is replaced.
+    page : Page
+        What it says.
+
+    Returns
+    -------
+    path : Path
+        The file that was written.
+
+    Raises
+    ------
+    InvalidInputError
+        If `page` is no Page, or the file cannot be written there.
+    """
+    return write_document(path, render_page(page))
+
+
+def render_page(page: Page) -> str:
+    """Return a report as the text of an HTML file."""
+    if not isinstance(page, Page):
+        raise bad_parameter("page", "write_page", "a firstk.advice.report.Page", page)
+    writer = _Writer(page)
+    wide, narrow = writer.frames
+    shares = {
+        "wide-left": wide.left / wide.width,
+        "wide-right": 1 - wide.right / wide.width,
+        "narrow-left": narrow.left / narrow.width,
+        "narrow-right": 1 - narrow.right / narrow.width,
+    }
+    head = (
+        summary_html(page.summary),
+        commands_html(page.commands),
+        headline_html(page.figures),
+        writer.terms(Terms(page.terms)),
+    )
+    body = joined(map(writer.section, range(len(page.sections))))
+    return document(
+        title=page.title,
+        header=joined(*head),
+        body=body,
+        footer=joined(facts_html("What was fitted", page.facts), notes_html(page.notes)),
+        variables=" ".join(f"--{name}: {100 * share:.3f}%;" for name, share in shares.items()),
+        scripts=_scripts(writer.data()),
+    )
+
+
+def _scripts(data: dict[str, object]) -> str:
+    """Return the script with its data: JSON that no label can break out of, as only ``<`` could end its element."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+    text = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    script = Html(f"\n{static('page.js')}")
+    return joined(element("script", Html(text), type="application/json", id="data"), element("script", script))
+
+
+class _Writer:
+    """Writes the parts of a page in their order, and collects what the script looks up.
+
+    Attributes
+    ----------
+    strings : dict
+        Every text that follows a slider, once, with its place.
+    texts : list of list of int
+        Of each element that follows: the place of its text at each stop.
+    heights, images : list
+        Of each chart the places of its dots; of each group of images what rebuilds it.
+    explained : set of str
+        Terms that have been explained above.
+    """
+
+    def __init__(self, page: Page):
+        self.page, self.stops, self.looks = page, page.stops, page.looks
+        self.frames = frames_for(page)
+        self.across = Octaves(page.stops[0], page.stops[-1])
+        self.strings: dict[str, int] = {}
+        self.texts: list[list[int]] = []
+        self.heights: list[list[list[float | None]]] = []
+        self.images: list[dict[str, object]] = []
+        self.explained: set[str] = set()
+        self.number = 0
+
+    def data(self) -> dict[str, object]:
+        """Return all that the script looks up."""
+        said = Steps.of(self.stops, self._said)
+        return {
+            "k": self.stops,
+            # Six digits, as fine as the steps of the slider: what it is set to is what it gives back.
+            "x": [round(self.across.share(k), 6) for k in self.stops],
+            "start": self.stops.index(self.page.start),
+            "said": self._place(said, self.stops),
+            "texts": self.texts,
+            "strings": list(self.strings),
+            "heights": self.heights,
+            "images": self.images,
+        }
+
+    def _said(self, k: int) -> str:
+        """Return what a screen reader says of the slider at k."""
+        lead, table = self.page.lead, f"k = {k} of {self.stops[-1]}"
+        chart = next(part for part in self.page.sections[self.page.lead_number].parts if isinstance(part, Table))
+        return f"{table}, {chart.rows[0].name}: {lead.metric} {_text(chart.rows[0].cells[0]).at(k)}"
+
+    def _place(self, text: Steps, stops: Sequence[int]) -> int:
+        self.texts.append([self.strings.setdefault(text.at(stop), len(self.strings)) for stop in stops])
+        return len(self.texts) - 1
+
+    def following(self, text: str | Steps, slider: tuple[Sequence[int], int] | None = None, **more: Any) -> Html:
+        """Return text; one that changes with the slider is an element that the script finds.
+
+        A slider is where it stops and where it starts; that over k if not given.
+        """
+        stops, start = slider or (self.stops, self.page.start)
+        if isinstance(text, Steps):
+            return element("span", text.at(start), data_text=self._place(text, stops), **more)
+        return joined(text)
+
+    def section(self, number: int) -> Html:
+        """Return a section; before the first with curves stands the slider, which it and all below follow."""
+        section, self.number = self.page.sections[number], number
+        parts = [RENDERERS[type(part)](self, part, section) for part in section.parts]
+        whole = element("section", element("h2", section.heading), "\n", joined(paragraphs(section.text), *parts))
+        return joined(self._slider(), whole) if number == self.page.lead_number else whole
+
+    def _slider(self) -> Html:
+        page = self.page
+        label = "Coordinates kept" if self.number == 0 else "If the first k coordinates are stored instead"
+        back = None
+        if page.chosen_k is not None:
+            back = element("button", f"back to k = {page.chosen_k}", type="button", hidden=True)
+        told = [element("label", label, for_="k"), element("output", f"k = {page.start} of {self.stops[-1]}", for_="k")]
+        track = {"type": "range", "min": 0, "max": 1, "step": "0.000001", "autocomplete": "off"}
+        text = element("div", told, back, class_="control-text")
+        return element("div", text, element("input", id="k", **track), class_="control", hidden=True)
+
+    # -- figures -----------------------------------------------------------------------------------------------
+
+    def curves(self, chart: Curves, section: Section) -> Html:
+        """Draw curves, wide and narrow."""
+        page, placed = self.page, [CurveChart.on(self.page, chart, frame) for frame in self.frames]
+        drawn = [one.draw(section.heading, len(self.heights), page.start, page.chosen_k) for one in placed]
+        self.heights.append(placed[0].heights(self.stops))
+        return element("figure", drawn)
+
+    def bytes_chart(self, chart: BytesChart, section: Section) -> Html:
+        """Draw score against bytes, wide and narrow."""
+        return byte_charts(chart.evaluation, chart.chosen, chart.asked, f"tradeoff-{self.number}")
+
+    def coordinates(self, axes: AxisStatistics, section: Section) -> Html:
+        """Draw panels, wide and narrow, and the scatter."""
+        k, across = self.page.start, self.across
+        drawn = [panels(axes, section.heading, self.number, frame, across, k) for frame in self.frames]
+        return joined(element("figure", drawn), scatter(axes, k))
+
+    def image_samples(self, images: ImageSamples, section: Section) -> Html:
+        """Return originals above, rebuilt ones below."""
+        k, rebuilt = self.page.start, images.rebuilt(self.page.start)
+        shares = [kept_shares(images, stop) for stop in self.stops]
+        items = []
+        for i, (name, original) in enumerate(zip(images.names, images.originals.array(), strict=True)):
+            share = Steps(self.stops, tuple(one[i] for one in shares))
+            told = f"{name}, rebuilt from the first coordinates"
+            pictures = (
+                element("img", class_="original", alt=name, src=png_url(images, original)),
+                element("img", class_="rebuilt", data_sample=i, alt=told, src=png_url(images, rebuilt[i])),
+            )
+            items.append(
+                element("figure", pictures, element("figcaption", name, self.following(share, class_="share")))
+            )
+        self.images.append(image_data(images))
+        label = f"Held-out images, and what k = {k} coordinates rebuild of them"
+        return element("div", items, class_="images", data_images=len(self.images) - 1, role="group", aria_label=label)
+
+    def text_neighbors(self, found: TextNeighbors, section: Section) -> Html:
+        """Return queries, each with a column for all numbers and one for each code."""
+        return element("div", [self._query(found, i) for i in range(len(found.texts))], class_="texts")
+
+    def _query(self, found: TextNeighbors, i: int) -> Html:
+        def item(text: str | Steps, label: str | Steps) -> Html:
+            now = label if isinstance(label, str) else label.at(self.page.start)
+            other = "other" if now != found.labels[i] else None
+            inside = element("span", self.following(text)), " ", element("small", self.following(label))
+            return element("li", inside, class_=other)
+
+        raw = [item(found.stored_texts[row], found.stored_labels[row]) for row in found.of_raw(i)]
+        columns = [element("div", element("h4", "all numbers"), element("ol", raw))]
+        k = Steps.of(self.stops, str)
+        for name in found.by_prefix:
+            rows = [found.at(name, stop, i) for stop in self.stops]
+            items = [
+                item(*(Steps(self.stops, tuple(column[row] for row in place)) for column in
+                       (found.stored_texts, found.stored_labels)))
+                for place in zip(*rows, strict=True)
+            ]  # fmt: skip
+            heading = element("h4", f"{name}, k = ", self.following(k, class_="k"))
+            columns.append(element("div", heading, element("ol", items)))
+        heading = element("h3", found.texts[i], " ", element("small", found.labels[i]))
+        return element("article", heading, element("div", columns, class_="columns"), data_label=found.labels[i])
+
+    # -- text --------------------------------------------------------------------------------------------------
+
+    def sentence(self, text: Steps, section: Section) -> Html:
+        """Return a paragraph that follows the slider."""
+        return element("p", self.following(text), class_="follows")
+
+    def terms(self, terms: Terms, section: Section | None = None) -> Html:
+        """Explain what has not been explained above."""
+        new = [(name, text) for name, text in terms.terms if name not in self.explained]
+        self.explained |= {name for name, _ in new}
+        return terms_html(new)
+
+    def table(self, table: Table, section: Section) -> Html:
+        """Return a table, in a frame that scrolls where it may be long, with its slider if it has one."""
+        slider = (table.sizes, table.size) if table.sizes else (self.stops, self.page.start)
+        follows = table.follows and self.number >= self.page.lead_number
+        fits = [row.k for row in table.rows if row.k is not None and row.k <= slider[1]]
+        now = max(fits, default=table.rows[0].k) if follows else None
+        thin = bool(table.folded) and len(table.rows) > FEW_ROWS
+        rows = [self._row(row, table, thin, follows, now, slider) for row in table.rows]
+        caption = [self.following(piece, slider, class_="k") for piece in table.caption]
+        live = "polite" if table.sizes else None
+        drawn = element(
+            "table",
+            element("caption", caption),
+            element("thead", element("tr", [element("th", head, scope="col") for head in table.heads])),
+            element("tbody", rows, aria_live=live),
+            class_="full" if table.folded or table.scrolls else "at",
+        )
+        if not table.folded and not table.scrolls:
+            return drawn
+        label = f"{section.heading} {table.folded or ''.join(p for p in table.caption if isinstance(p, str))}"
+        framed = element("div", drawn, class_="scroll", role="region", tabindex=0, aria_label=label)
+        if table.sizes:
+            stops = " ".join(map(str, table.sizes))
+            framed = element("div", self._size_slider(table), framed, class_="by-bytes", data_stops=stops)
+        if not table.folded:
+            return framed
+        note = "Printed at powers of two and the chosen k; the page on a screen has all lengths."
+        thinned = element("p", note, class_="thinned") if thin else None
+        return element("details", element("summary", table.folded), thinned, framed, open=True)
+
+    def _row(self, row: Row, table: Table, thin: bool, follows: bool, now: int | None, slider: Any) -> Html:
+        k, kind, first = row.k, row.kind, table.rows[0].k
+        if k is not None and table.folded and k == self.page.chosen_k:
+            kind = "chosen"
+        elif thin and k is not None and k & (k - 1) and k not in (first, table.rows[-1].k):
+            kind = "between"
+        if follows and k == now:
+            kind = "now"
+        line = None
+        if row.line is not None:
+            line = swatch(RAW_LOOK if row.line == (False, RAW_NAME) else self.looks[row.line])
+        cells = []
+        for cell in row.cells:
+            text, small, best = cell if isinstance(cell, Cell) else Cell(cell)
+            value = self.following(text, slider)
+            beside = element("small", self.following(small, slider)) if small else None
+            if table.follows:
+                cells.append(element("td", value, " ", beside, element("span", "*" if best else "", class_="star")))
+            else:
+                cells.append(element("td", beside, " " if beside else None, value))
+        name = element("th", line, element("span", row.name) if line else row.name, scope="row")
+        return element("tr", name, cells, class_=kind or None, data_fit=k if follows else None)
+
+    def _size_slider(self, table: Table) -> Html:
+        ids, stops = f"bytes-{self.number}", table.sizes
+        track = {"type": "range", "min": 0, "max": len(stops) - 1, "step": 1, "value": stops.index(table.size)}
+        inside = element("label", "Bytes per vector", for_=ids), " ", element("input", id=ids, **track)
+        return element("div", inside, class_="bytes-control", hidden=True)
+
+
+def _text(cell: str | Steps | Cell) -> Steps:
+    text = cell.text if isinstance(cell, Cell) else cell
+    return text if isinstance(text, Steps) else Steps((0,), (text,))
+
+
+RENDERERS: dict[type, Callable[[_Writer, Any, Section], Html]] = {
+    Curves: _Writer.curves,
+    BytesChart: _Writer.bytes_chart,
+    AxisStatistics: _Writer.coordinates,
+    ImageSamples: _Writer.image_samples,
+    TextNeighbors: _Writer.text_neighbors,
+    Steps: _Writer.sentence,
+    Terms: _Writer.terms,
+    Table: _Writer.table,
+}
