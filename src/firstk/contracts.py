@@ -27,6 +27,40 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 Supervision = Literal["rows", "labels", "targets", "labels or targets", "pairs"]
+# What an estimator's parameters may be called; the registries of the axes hold the same names.
+ObjectiveName = Literal[
+    "reconstruction",
+    "fisher",
+    "error_bound",
+    "classification",
+    "regression",
+    "similarity",
+    "mixture",
+    "denoising",
+]
+OrderingName = Literal[
+    "full_prefix",
+    "unordered",
+    "uniform_l2",
+    "nonuniform_l2",
+    "monotone_l1",
+    "nested_dropout",
+    "rotation",
+    "variational",
+]
+SolverName = Literal["auto", "closed_form", "quasi_newton", "gradient"]
+MethodName = Literal[
+    "auto",
+    "procrustes",
+    "ridge",
+    "procrustes_ridge",
+    "reduced_rank",
+    "cca",
+    "whitened_ridge",
+    "lambda_orthogonal",
+    "low_rank_affine",
+    "residual_mlp",
+]
 # The training losses that have a name; :mod:`firstk.solvers.gradient.losses` holds the classes.
 TrainingLossName = Literal["least_squares", "ratio_trace", "cross_entropy", "pairs"]
 # A number of coordinates; "rank": all that carry signal; None: the default, see :class:`firstk.PrefixEncoder`.
@@ -156,10 +190,8 @@ class Objective(Protocol):
     name: ClassVar[str]
     supervision: ClassVar[Supervision]
     conventions: ClassVar[Conventions]
-
-    @property
-    def training_loss(self) -> TrainingLossName | type[TrainingLoss]:
-        """What training by gradient lowers: a name, or a class that satisfies `TrainingLoss`."""
+    # What training by gradient lowers: a name, or a class that satisfies `TrainingLoss`.
+    training_loss: ClassVar[TrainingLossName | type[TrainingLoss]]
 
     @property
     def exact(self) -> bool:

@@ -32,7 +32,7 @@ from firstk.alignment.auto import AlignmentChoice, choose
 from firstk.alignment.fitted import FittedAlignment
 from firstk.alignment.methods import AUTO, REGISTRY, Procrustes, ProcrustesRidge, resolve, restore
 from firstk.alignment.methods._linear import rotation
-from firstk.contracts import AlignmentMethod, AlignmentRows
+from firstk.contracts import AlignmentMethod, AlignmentRows, MethodName
 from firstk.encoder.storage.folder import read_extra_bytes
 from firstk.exceptions import AlignmentWarning, CorruptModelError, InvalidInputError
 from firstk.moments.cross import CrossMoments, check_two_sides
@@ -104,7 +104,7 @@ class PrefixAlignment(BaseEstimator):
         self,
         n_components: int | None = None,
         *,
-        method: str | AlignmentMethod = "auto",
+        method: MethodName | AlignmentMethod = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: Verbose = "auto",
     ):

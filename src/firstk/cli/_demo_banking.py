@@ -22,6 +22,7 @@ from firstk.exceptions import TrainingWarning
 if TYPE_CHECKING:
     from firstk.advice.report import Page
     from firstk.advice.text_neighbors import TextNeighbors
+    from firstk.contracts import ObjectiveName
     from firstk.data import LabelledTexts
     from firstk.data.task import Rows
     from firstk.encoder.fitted import FittedEncoder
@@ -109,7 +110,7 @@ def fitted(parts: Parts, begin: Callable[[str], None]) -> dict[str, PrefixEncode
     """Return ours, and the trained one where torch is installed."""
     from firstk.estimator.prefix_encoder import PrefixEncoder
 
-    objectives = {OURS: "error_bound"}
+    objectives: dict[str, ObjectiveName] = {OURS: "error_bound"}
     if torch_is_installed():
         objectives[TRAINED] = "classification"
     encoders = {}

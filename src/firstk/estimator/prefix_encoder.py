@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from scipy.special import softmax
@@ -18,7 +18,6 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import ClassifierTags, Tags, check_random_state
 from sklearn.utils._set_output import _get_output_config
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, validate_data
 
 from firstk import objectives
@@ -34,7 +33,7 @@ from firstk._base.checks import (
 )
 from firstk._base.progress import Verbose, showing
 from firstk._base.rows import sliceable
-from firstk.contracts import Objective, Ordering, Solver, Width
+from firstk.contracts import Objective, ObjectiveName, Ordering, OrderingName, Solver, SolverName, Width
 from firstk.data.task import Data, Pairs, Rows, Search
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
@@ -61,6 +60,14 @@ if TYPE_CHECKING:
     from firstk.data.files import VectorTable
     from firstk.encoder.quantizer import EmbeddedQuantizer
     from firstk.estimator.fit_files import Stream
+
+    Method = TypeVar("Method")
+
+    def available_if(check: Callable[[PrefixEncoder], bool]) -> Callable[[Method], Method]:
+        """Say of scikit-learn's decorator, which has no types, that a method keeps its own."""
+
+else:
+    from sklearn.utils.metaestimators import available_if
 
 
 def _has_partial_fit(self: PrefixEncoder) -> bool:
@@ -167,11 +174,11 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
         self,
         n_components: Width = None,
         *,
-        objective: str | Objective = "reconstruction",
-        ordering: str | Ordering = "full_prefix",
-        solver: str | Solver = "auto",
-        network: str | MLP | torch.nn.Module = "linear",
-        init: str | ArrayLike = "auto",
+        objective: ObjectiveName | Objective = "reconstruction",
+        ordering: OrderingName | Ordering = "full_prefix",
+        solver: SolverName | Solver = "auto",
+        network: Literal["linear", "mlp"] | MLP | torch.nn.Module = "linear",
+        init: Literal["auto", "random", "small"] | ArrayLike = "auto",
         device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: Verbose = "auto",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int
 from firstk._base.prefix_weights import own_heads_for
-from firstk.contracts import Conventions, Pencil, Supervision, TrainingLossName
+from firstk.contracts import Conventions, Pencil, Supervision, TrainingLoss, TrainingLossName
 from firstk.encoder.fitted import Head
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
@@ -54,16 +54,16 @@ class Classification(ShrinkageObjective):
         encoders only.
     """
 
-    shrinkage: float | str | None = "auto"
+    shrinkage: float | Literal["auto"] | None = "auto"
     label_smoothing: float = 0.0
     scale: str = "auto"
-    own_heads: int | str = "auto"
+    own_heads: int | Literal["auto"] = "auto"
     reconstruction: float = 0.0
 
     name: ClassVar[str] = "classification"
     supervision: ClassVar[Supervision] = "labels"
     probabilities: ClassVar[bool] = True
-    training_loss: ClassVar[TrainingLossName] = "cross_entropy"
+    training_loss: ClassVar[TrainingLossName | type[TrainingLoss]] = "cross_entropy"
     conventions: ClassVar[Conventions] = Conventions("noise", "mean", False, "harmonic", "head_accuracy")
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class ErrorBound(ShrinkageObjective):
         cross-validated 1-NN accuracy.
     """
 
-    shrinkage: float | str | None = 0.2
+    shrinkage: float | Literal["auto"] | None = 0.2
 
     name: ClassVar[str] = "error_bound"
     supervision: ClassVar[Supervision] = "labels"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class Fisher(ShrinkageObjective):
         objective then determines as many directions as the data have. Linear encoders only.
     """
 
-    shrinkage: float | str | None = None
+    shrinkage: float | Literal["auto"] | None = None
     code_eps: float = 0.0
     reconstruction: float = 0.0
 

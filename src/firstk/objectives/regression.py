@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class Regression(ShrinkageObjective, LeastSquaresObjective):
         Replaces St by (1 - a) St + a tr(St)/p I; "auto" chooses by cross-validated R^2.
     """
 
-    shrinkage: float | str | None = None
+    shrinkage: float | Literal["auto"] | None = None
 
     name: ClassVar[str] = "regression"
     supervision: ClassVar[Supervision] = "targets"

@@ -10,14 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from firstk._base.checks import bad_parameter, check_choice, is_real
 from firstk._base.linalg import symmetrised
 from firstk._base.rows import as_dense
-from firstk.contracts import Conventions, Objective, Pencil, Quadratic, Rows, Supervision, TrainingLossName
+from firstk.contracts import (
+    Conventions,
+    Objective,
+    Pencil,
+    Quadratic,
+    Rows,
+    Supervision,
+    TrainingLoss,
+    TrainingLossName,
+)
 from firstk.exceptions import InvalidInputError
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
@@ -67,8 +76,8 @@ class Similarity(ClosedFormObjective):
     """
 
     keep: str = "neighbors"
-    shrinkage: float | str | None = "default"
-    neighbor_weight: float | str = "auto"
+    shrinkage: float | Literal["auto", "default"] | None = "default"
+    neighbor_weight: float | Literal["auto"] = "auto"
     fidelity: float = FIDELITY
     temperature: float = TEMPERATURE
 
@@ -133,7 +142,7 @@ class DotProducts(LeastSquaresObjective):
 class Neighbors(ShrinkageObjective):
     """Similarity from mined pairs, each row of a sample with its nearest neighbor: pencil (sym E[x x'^T], St)."""
 
-    shrinkage: float | str | None = 0.5
+    shrinkage: float | Literal["auto"] | None = 0.5
 
     name: ClassVar[str] = "neighbors"
     supervision: ClassVar[Supervision] = "rows"
@@ -173,14 +182,14 @@ class Pairs(ShrinkageObjective):
     `temperature`.
     """
 
-    shrinkage: float | str | None = "auto"
-    neighbor_weight: float | str = "auto"
+    shrinkage: float | Literal["auto"] | None = "auto"
+    neighbor_weight: float | Literal["auto"] = "auto"
     fidelity: float = FIDELITY
     temperature: float = TEMPERATURE
 
     name: ClassVar[str] = "pairs"
     supervision: ClassVar[Supervision] = "pairs"
-    training_loss: ClassVar[TrainingLossName] = "pairs"
+    training_loss: ClassVar[TrainingLossName | type[TrainingLoss]] = "pairs"
     conventions: ClassVar[Conventions] = Conventions("metric", "sides", True, "harmonic", "pair_agreement")
 
     def check(self) -> None:

@@ -49,8 +49,8 @@ class QuasiNewton:
 
     name: ClassVar[str] = "quasi_newton"
     trains: ClassVar[bool] = False
-    precision: ClassVar[str] = "auto"
-    shows_coordinates: ClassVar[bool] = False
+    precision = "auto"
+    shows_coordinates = False
 
     def check(self) -> None:
         """Raise an error for settings that are out of range."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -204,7 +205,7 @@ def fit(cell: JsonObject) -> JsonDict:
     best = reference(data, family, d, cell["eps"] if ours and family == "fisher" else None)
     ordering = ordering_of(cell)
     losses = Losses(data, cell, best, prefix_weights(ordering, d).omega)
-    objective: str | Fisher = "reconstruction"
+    objective: Literal["reconstruction"] | Fisher = "reconstruction"
     if family == "fisher":
         objective = Fisher(shrinkage=best.shrinkage) if ours else Fisher(code_eps=cell["eps"])
     encoder = PrefixEncoder(

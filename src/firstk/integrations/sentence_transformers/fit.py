@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 
 from firstk._base.checks import bad_parameter, check_same_length, is_real
 from firstk._base.progress import Verbose, is_looked_at
+from firstk.contracts import ObjectiveName
 from firstk.estimator.prefix_encoder import PrefixEncoder
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
 from firstk.integrations.sentence_transformers.export import append_encoder, check_prompts, uncentred
@@ -205,7 +206,7 @@ def _vectors(encode: Callable[..., Any], texts: Sequence[str], options: dict[str
 
 
 def _default(rows: _Rows, verbose: Verbose) -> PrefixEncoder:
-    objective = "similarity"
+    objective: ObjectiveName = "similarity"
     if rows.labels is not None:
         objective = "regression" if rows.labels.dtype.kind == "f" else "fisher"
     return PrefixEncoder(objective=objective, verbose=verbose)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from firstk._base.checks import bad_parameter, check_choice, is_int, is_real, require
 from firstk._base.json_records import settings_of
@@ -77,20 +77,20 @@ class Gradient:
     """
 
     optimizer: str = "auto"
-    learning_rate: float | str = "auto"
-    epochs: int | str = "auto"
-    batch_size: int | str = "auto"
-    momentum: float | str = "auto"
-    weight_decay: float | str = "auto"
+    learning_rate: float | Literal["auto"] = "auto"
+    epochs: int | Literal["auto"] = "auto"
+    batch_size: int | Literal["full", "auto"] = "auto"
+    momentum: float | Literal["auto"] = "auto"
+    weight_decay: float | Literal["auto"] = "auto"
     schedule: str = "auto"
     clip: float | None = None
-    patience: int | str | None = "auto"
-    validation: float | str = "auto"
-    whiten: bool | str = "auto"
-    precondition: bool | str = "auto"
+    patience: int | Literal["auto"] | None = "auto"
+    validation: float | Literal["auto"] = "auto"
+    whiten: bool | Literal["auto"] = "auto"
+    precondition: bool | Literal["auto"] = "auto"
     dtype: str = "auto"
     tolerance: float = 1e-13
-    trace_every: int | str = "auto"
+    trace_every: int | Literal["auto"] = "auto"
     watch: Callable[[Any, Any], dict[str, float]] | None = None
     canonical: bool = True
     checkpoint: str | Path | None = None
@@ -99,7 +99,7 @@ class Gradient:
 
     name: ClassVar[str] = "gradient"
     trains: ClassVar[bool] = True
-    precision: ClassVar[str] = "auto"
+    precision = "auto"
 
     @property
     def shows_coordinates(self) -> bool:
