@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.covariance import ledoit_wolf_shrinkage
 import tqdm.auto
 from benchmarks.exhaustive_choice import exhaustive_choice
 from sklearn.neighbors import KNeighborsClassifier
@@ -186,8 +187,29 @@ def test_a_choice_needs_four_rows_a_fold(monkeypatch, n):
     if n == 20:
         assert [len(held) for _, held in folds_of(Fisher("auto"), columns, monkeypatch)] == [4] * 5
     else:
-        with pytest.raises(InvalidInputError, match=r"Fisher needs at least 20 rows or pairs\. Got 19"):
-            folds_of(Fisher("auto"), columns, monkeypatch)
+        with pytest.raises(InvalidInputError, match=r"Neighbors needs at least 20 rows or pairs\. Got 19"):
+            folds_of(Neighbors("auto"), columns, monkeypatch)
+
+
+@pytest.mark.parametrize("p", [3, 40])
+def test_few_rows_are_shrunk_by_the_formula_of_ledoit_and_wolf(p):
+    rng = np.random.default_rng(p)
+    X, y = rng.normal(size=(12, p)) * np.linspace(1, 3, p), np.arange(12) % 3
+    centred = X - np.stack([X[y == c].mean(axis=0) for c in y])
+    expected = ledoit_wolf_shrinkage(centred, assume_centered=True)
+    enc = PrefixEncoder(objective=Fisher("auto")).fit(X, y)
+    assert enc.objective_.shrinkage == pytest.approx(expected, rel=1e-9)
+    centred = X - X.mean(axis=0)
+    enc = PrefixEncoder(objective=Regression("auto")).fit(X, rng.normal(size=12))
+    assert enc.objective_.shrinkage == pytest.approx(ledoit_wolf_shrinkage(centred, assume_centered=True), rel=1e-9)
+
+
+def test_weights_of_few_rows_are_repeated_rows():
+    rng = np.random.default_rng(0)
+    X, y, weight = rng.normal(size=(9, 5)), np.arange(9) % 2, np.array([1, 2, 1, 1, 3, 1, 2, 1, 1])
+    weighted = PrefixEncoder(objective=Fisher("auto")).fit(X, y, weight)
+    repeated = PrefixEncoder(objective=Fisher("auto")).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    assert weighted.objective_.shrinkage == pytest.approx(repeated.objective_.shrinkage, rel=1e-12)
 
 
 def test_a_choice_looks_at_4096_rows(monkeypatch):

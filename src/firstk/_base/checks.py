@@ -41,6 +41,11 @@ def bad_parameter(name: str, owner: str, allowed: str, got: object) -> InvalidIn
     return InvalidInputError(f"The '{name}' parameter of {owner} must be {allowed}. Got {got!r} instead.")
 
 
+def is_share(value: object) -> TypeGuard[float]:
+    """Tell whether a value is a float between 0 and 1, both excluded."""
+    return isinstance(value, float) and 0 < value < 1
+
+
 def is_int(value: object) -> TypeGuard[int]:
     """Tell whether `value` is an integer; booleans are not."""
     return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -19,7 +19,7 @@ import numpy as np
 from firstk._base.concurrency import cores, ordered_map
 from firstk._base.prefix_weights import OmegaLike, resolve_omega
 from firstk._base.progress import Verbose, progress_bar
-from firstk._base.rows import distinct_rows
+from firstk._base.rows import as_dense, distinct_rows
 from firstk.contracts import Objective, Rows
 from firstk.data import task
 from firstk.encoder.fitted import FittedEncoder
@@ -97,6 +97,8 @@ def choose(
     sample = statistics.sample
     n = min(len(sample), MOST_ROWS)
     if n < 4 * N_FOLDS:
+        if (settled := _shrunk_by_formula(objective, statistics)) is not None:
+            return Choice(settled, ())
         raise InvalidInputError(
             f"Choosing 'auto' settings of {type(objective).__name__} needs at least {4 * N_FOLDS} rows or pairs. "
             f"Got {n}: set shrinkage (and neighbor_weight) to numbers."
@@ -112,6 +114,33 @@ def choose(
             race = Race(candidates, folds[0], trial.scores)
             return _choice(race.won(sure=SURE), race)
         return _of_pairs(candidates, folds, trial)
+
+
+def _shrunk_by_formula(objective: Objective, statistics: Statistics) -> Objective | None:
+    """Return the objective with Ledoit and Wolf's (2004) shrinkage; None for pairs, and where more is "auto".
+
+    For rows that are too few for folds. About the class means for labels, else about the mean; every weight counts as
+    so many rows.
+    """
+    sample = statistics.sample
+    if objective.supervision == "pairs" or getattr(objective, "shrinkage", None) != "auto":
+        return None
+    X = as_dense(sample["X"]).astype(np.float64)
+    w = np.asarray(sample["weight"], dtype=np.float64) if "weight" in sample else np.ones(len(X))
+    labels = np.asarray(sample["y"]) if "y" in sample else np.zeros(len(X), dtype=int)
+    if labels.ndim > 1 or labels.dtype.kind == "f":
+        labels = np.zeros(len(X), dtype=int)
+    for label in np.unique(labels):
+        of_class = (labels == label) & (w > 0)
+        if of_class.any():
+            X[of_class] -= np.average(X[of_class], axis=0, weights=w[of_class])
+    n, lengths, gram = w.sum(), np.square(X).sum(axis=1), X @ X.T
+    squared = float(w @ np.square(gram) @ w) / n**2  # |S|^2
+    spread = squared - float(w @ lengths / n) ** 2 / statistics.n_features
+    noise = (float(w @ np.square(lengths)) / n - squared) / n
+    shrinkage = min(1.0, max(0.0, noise / spread)) if spread > 0 else 1.0
+    settled: Objective = replace(objective, shrinkage=shrinkage)  # type: ignore[type-var]
+    return None if settled.candidates() else settled
 
 
 def _of_pairs(candidates: Sequence[Objective], folds: tuple[Folds, Folds], trial: _Trial) -> Choice:

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import ClassifierTags, Tags, check_random_state
@@ -30,6 +30,7 @@ from firstk._base.checks import (
     check_weights,
     explaining_small_numbers,
     is_int,
+    is_share,
 )
 from firstk._base.progress import Verbose, showing
 from firstk._base.rows import sliceable
@@ -40,6 +41,7 @@ from firstk.encoder.network import MLP
 from firstk.encoder.profile import RowProfile
 from firstk.estimator._evaluated import Evaluated
 from firstk.estimator.checking import NewRows, rows_and_labels
+from firstk.estimator.familiar_names import FamiliarNames
 from firstk.estimator.fit_profile import ENOUGH, profile_of_fit
 from firstk.estimator.nested_parameters import NestedParameters
 from firstk.estimator.problem import Problem, pose
@@ -107,13 +109,16 @@ def _has_probabilities(self: PrefixEncoder) -> bool:
     return True
 
 
-class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, TransformerMixin, NestedParameters):
+class PrefixEncoder(
+    Evaluated, SavedModels, FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin, NestedParameters
+):
     """Learn a code whose first k coordinates are the best k-dimensional code, for every k at once.
 
     Parameters
     ----------
-    n_components : int, "rank" or None
-        Width d of the code. "rank" keeps all coordinates that carry signal: the numerical rank, or C - 1 for "fisher".
+    n_components : int, float in (0, 1), "rank" or None
+        Width d of the code. A share keeps the fewest coordinates that hold more of the sum of the spectrum: 0.95 keeps
+        95 % of the variance with "reconstruction". "rank" keeps all coordinates that carry signal: the numerical rank, or C - 1 for "fisher".
         None does too, but from 64 coordinates on rounds down to a multiple of 8, which product quantizers can divide,
         where the coordinates dropped (seven at most) hold at most 0.1 % of the sum of the spectrum. Directions that
         classes or targets determine ("fisher", "classification", "regression") are all kept.
@@ -352,8 +357,9 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
         """Resolve the three axes; nothing is drawn at random."""
         width = self.n_components
         named = width is None or (isinstance(width, str) and width == "rank")
-        if not named and (not is_int(width) or width < 1):
-            raise bad_parameter("n_components", "PrefixEncoder", "a positive int, 'rank' or None", width)
+        if not named and not is_share(width) and (not is_int(width) or width < 1):
+            expected = "a positive int, a share in (0, 1), 'rank' or None"
+            raise bad_parameter("n_components", "PrefixEncoder", expected, width)
         return pose(self.objective, self.ordering, self.solver, self.n_components, network=self.network, pairs=pairs)
 
     def _pose(self, pairs: bool = False) -> Problem:
@@ -505,7 +511,7 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
 
     @property
     def components_(self) -> np.ndarray:
-        """Axes in order, shape (d, p)."""
+        """Axes in order, shape (d, p), in float64; codes of float32 rows are float32."""
         if self.encoder_.network is not None:
             raise AttributeError("components_ are the axes of a linear encoder; this one is a network: use transform.")
         return self.encoder_.components
@@ -684,6 +690,19 @@ class PrefixEncoder(Evaluated, SavedModels, ClassNamePrefixFeaturesOutMixin, Tra
         scores = self.encoder_.read_out(self._checked_input(X), k, owner="PrefixEncoder.predict_proba")
         probabilities: np.ndarray = softmax(scores.astype(np.float64), axis=1)
         return probabilities
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: MatrixLike, k: int | None = None) -> np.ndarray:
+        """Return the logarithm of ``predict_proba``, without its underflow."""
+        scores = self.encoder_.read_out(self._checked_input(X), k, owner="PrefixEncoder.predict_log_proba")
+        logarithms: np.ndarray = log_softmax(scores.astype(np.float64), axis=1)
+        return logarithms
+
+    @available_if(_has_probabilities)
+    def decision_function(self, X: MatrixLike, k: int | None = None) -> np.ndarray:
+        """Return the score of each class from the first k coordinates, (n, C); of two classes the difference, (n,)."""
+        scores = self.encoder_.read_out(self._checked_input(X), k, owner="PrefixEncoder.decision_function")
+        return scores if scores.shape[1] != 2 else scores[:, 1] - scores[:, 0]
 
     # -- exports ---------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from firstk import __version__, objectives, orderings, solvers
-from firstk._base.checks import bad_parameter, check_choice, check_finite, check_flag, check_matrix, class_path
+from firstk._base.checks import bad_parameter, check_choice, check_finite, check_flag, check_matrix, class_path, is_share
 from firstk._base.json_records import settings_of
 from firstk._base.linalg import row_space, signed
 from firstk._base.memory import check_fits
@@ -283,6 +283,9 @@ class Problem:
         statistics, encoder = request.statistics, solver.solve(request)
         if request.objective.conventions.scaling == "projection":
             encoder = replace(encoder, components=_in_order(encoder.components))
+        if is_share(self.n_components):
+            held = np.cumsum(encoder.spectrum[: encoder.pinned])
+            encoder = encoder[: 1 + int(np.searchsorted(held[:-1], self.n_components * held[-1], side="right"))]
         config = self._config(request.objective, statistics.moments.rows, statistics.fingerprint, choice, encoder.d)
         return replace(encoder, config={**config, **encoder.config})
 
@@ -301,7 +304,7 @@ class Problem:
             pencil,
             mean,
             query_mean,
-            n_components=self.n_components,
+            n_components="rank" if is_share(self.n_components) else self.n_components,
             rows=rows,
             network=self.network,
             init=self.init,

@@ -21,7 +21,7 @@ import numpy as np
 from firstk import objectives, orderings, solvers
 from firstk._base import arrays
 from firstk._base.array_types import MatrixLike
-from firstk._base.checks import UnsavedMember, check_verbose, is_int
+from firstk._base.checks import UnsavedMember, check_verbose, is_int, is_share
 from firstk._base.json_records import settings_of
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP, TrainedMLP
@@ -230,7 +230,7 @@ def _column_names(names: object, p: int) -> list[str] | None:
 
 def _check_width(value: object) -> None:
     named = value is None or (isinstance(value, str) and value == "rank")
-    if not named and not (isinstance(value, int) and is_int(value) and value > 0):
+    if not named and not is_share(value) and not (isinstance(value, int) and is_int(value) and value > 0):
         raise ValueError(f"{value!r} is no positive int")
 
 
