@@ -187,8 +187,9 @@ def test_a_choice_needs_four_rows_a_fold(monkeypatch, n):
     if n == 20:
         assert [len(held) for _, held in folds_of(Fisher("auto"), columns, monkeypatch)] == [4] * 5
     else:
-        with pytest.raises(InvalidInputError, match=r"Neighbors needs at least 20 rows or pairs\. Got 19"):
-            folds_of(Neighbors("auto"), columns, monkeypatch)
+        pairs = {"left": columns["X"], "right": columns["X"], "scores": np.arange(n) / n}
+        with pytest.raises(InvalidInputError, match=r"Pairs needs at least 20 rows or pairs\. Got 19"):
+            folds_of(Pairs("auto"), pairs, monkeypatch)
 
 
 @pytest.mark.parametrize("p", [3, 40])

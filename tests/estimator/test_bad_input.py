@@ -217,7 +217,7 @@ CASES = {
     **{
         f"n_components = {d!r}": (
             fit(d=d),
-            "The 'n_components' parameter of PrefixEncoder must be a positive int, 'rank' or None. Got",
+            "The 'n_components' parameter of PrefixEncoder must be a positive int, a share in (0, 1), 'rank' or None. Got",
         )
         for d in (0, -1, 1.5, True, "3")
     },
@@ -263,7 +263,10 @@ CASES = {
     ),
     "infinite lambda": (fit(X, T, objective=Mixture(np.inf)), "'lam' parameter of Mixture"),
     "noise by name": (fit(objective=Denoising("gaussian")), "'noise' parameter of Denoising must be GaussianNoise"),
-    "auto with few rows": (fit(X[:19], Y[:19], objective=Fisher("auto")), "needs at least 20 rows or pairs. Got 19"),
+    "auto with few pairs": (
+        lambda: PrefixEncoder(objective="similarity").fit_pairs(X[:19], X[1:20]),
+        "needs at least 20 rows or pairs. Got 19",
+    ),
     # -- too early, and without what is needed
     "transform before fit": (lambda: PrefixEncoder().transform(X), UNSEEN),
     "curve before fit": (lambda: PrefixEncoder().curve(X), UNSEEN),

@@ -1,6 +1,9 @@
 """The exported graph gives the codes of the encoder: both sides, every k, unit rows, zero rows, linear and MLP."""
 
 import itertools
+import json
+import shutil
+import subprocess
 from dataclasses import replace
 
 import numpy as np
@@ -125,15 +128,68 @@ def test_parity_of_the_two_sides(tmp_path):
     assert_same(loaded.encode(left, 3), encoder.encode_document(left, 3))
 
 
-def test_k_and_side_have_defaults_and_the_batch_is_free(tmp_path):
+def test_k_and_side_are_plain_inputs_and_the_batch_is_free(tmp_path):
     encoder = random_encoder(np.random.default_rng(0), 6, 4, normalized=True)
     run = session(exports.export(encoder, tmp_path / "encoder.onnx"))
-    assert [one.name for one in run.get_inputs()] == ["vectors"]
-    assert {one.name for one in run.get_overridable_initializers()} == {"k", "query"}
+    assert [one.name for one in run.get_inputs()] == ["vectors", "k", "query"]
+    assert not run.get_overridable_initializers()
     for rows in (1, 2, 17):
         X = np.random.default_rng(rows).normal(size=(rows, 6)).astype(np.float32)
-        assert_same(run.run(None, {"vectors": X})[0], encoder.encode(X))
-    assert run.run(None, {"vectors": np.empty((0, 6), np.float32), "k": np.array(2)})[0].shape == (0, 2)
+        assert_same(run.run(None, {"vectors": X, "k": np.array(4), "query": np.array(False)})[0], encoder.encode(X))
+    empty = {"vectors": np.empty((0, 6), np.float32), "k": np.array(2), "query": np.array(True)}
+    assert run.run(None, empty)[0].shape == (0, 2)
+
+
+@pytest.mark.parametrize("normalized", [False, True])
+@pytest.mark.parametrize("widths", [None, (7,)])
+def test_every_constant_is_used(tmp_path, normalized, widths):
+    encoder = random_encoder(np.random.default_rng(0), 6, 4, normalized=normalized, widths=widths)
+    graph = onnx.load(exports.export(encoder, tmp_path / "encoder.onnx")).graph
+    used = {name for node in graph.node for name in node.input}
+    assert {part.name for part in graph.initializer} <= used
+
+
+IN_NODE = """
+const ort = require("onnxruntime-web");
+const fs = require("fs");
+(async () => {
+  const session = await ort.InferenceSession.create(new Uint8Array(fs.readFileSync(process.argv[2])));
+  const given = JSON.parse(fs.readFileSync(process.argv[3], "utf8"));
+  const found = [];
+  for (const [k, query] of given.calls) {
+    const { codes } = await session.run({
+      vectors: new ort.Tensor("float32", Float32Array.from(given.rows.flat()), [given.rows.length, 6]),
+      k: new ort.Tensor("int64", BigInt64Array.of(BigInt(k)), []),
+      query: new ort.Tensor("bool", [query], []),
+    });
+    found.push({ dims: codes.dims, data: Array.from(codes.data) });
+  }
+  console.log(JSON.stringify(found));
+})();
+"""
+
+
+@pytest.mark.parametrize("normalized", [False, True])
+def test_a_browsers_runtime_cuts_and_encodes_queries(tmp_path, normalized):
+    """Needs node and its package onnxruntime-web, where NODE_PATH has it: ``npm install onnxruntime-web``."""
+    node = shutil.which("node")
+    if (
+        node is None
+        or subprocess.run([node, "-e", 'require.resolve("onnxruntime-web")'], capture_output=True).returncode
+    ):
+        pytest.skip("needs node and onnxruntime-web")
+    rng = np.random.default_rng(0)
+    encoder, X = random_encoder(rng, 6, 4, normalized=normalized), rng.normal(size=(5, 6)).astype(np.float32)
+    path = exports.export(encoder, tmp_path / "encoder.onnx")
+    calls = [(k, query) for k in (1, 2, 4) for query in (False, True)]
+    (tmp_path / "given.json").write_text(json.dumps({"rows": X.tolist(), "calls": calls}))
+    (tmp_path / "run.cjs").write_text(IN_NODE)
+    command = [node, str(tmp_path / "run.cjs"), str(path), str(tmp_path / "given.json")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    for (k, query), found in zip(calls, json.loads(ran.stdout.splitlines()[-1]), strict=True):
+        codes = np.array(found["data"], dtype=np.float32).reshape(found["dims"])
+        assert_same(codes, encoder.encode(X, k, side="query" if query else "document"))
 
 
 def test_the_bare_graph_raises_for_a_wrong_k_or_width(tmp_path):
@@ -142,9 +198,9 @@ def test_the_bare_graph_raises_for_a_wrong_k_or_width(tmp_path):
     X = np.ones((2, 6), np.float32)
     for k in (-4, -1, 0, 5, 10**12):
         with pytest.raises(Exception, match="k_must_be_from_1_to_4"):
-            run.run(None, {"vectors": X, "k": np.array(k)})
+            run.run(None, {"vectors": X, "k": np.array(k), "query": np.array(False)})
     with pytest.raises(Exception, match=r"[Ii]nvalid dimensions"):
-        run.run(None, {"vectors": np.ones((2, 5), np.float32)})
+        run.run(None, {"vectors": np.ones((2, 5), np.float32), "k": np.array(1), "query": np.array(False)})
 
 
 def test_zero_rows_stay_zero(tmp_path):

@@ -118,7 +118,8 @@ class PrefixEncoder(
     ----------
     n_components : int, float in (0, 1), "rank" or None
         Width d of the code. A share keeps the fewest coordinates that hold more of the sum of the spectrum: 0.95 keeps
-        95 % of the variance with "reconstruction". "rank" keeps all coordinates that carry signal: the numerical rank, or C - 1 for "fisher".
+        95 % of the variance with "reconstruction". "rank" keeps all coordinates that carry signal: the numerical rank,
+        or C - 1 for "fisher".
         None does too, but from 64 coordinates on rounds down to a multiple of 8, which product quantizers can divide,
         where the coordinates dropped (seven at most) hold at most 0.1 % of the sum of the spectrum. Directions that
         classes or targets determine ("fisher", "classification", "regression") are all kept.

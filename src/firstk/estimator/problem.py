@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from firstk import __version__, objectives, orderings, solvers
-from firstk._base.checks import bad_parameter, check_choice, check_finite, check_flag, check_matrix, class_path, is_share
+from firstk._base.checks import (
+    bad_parameter,
+    check_choice,
+    check_finite,
+    check_flag,
+    check_matrix,
+    class_path,
+    is_share,
+)
 from firstk._base.json_records import settings_of
 from firstk._base.linalg import row_space, signed
 from firstk._base.memory import check_fits

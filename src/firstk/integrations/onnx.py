@@ -1,13 +1,14 @@
 """Encoders as ONNX files, which run without firstk, numpy or Python.
 
-Needs the extra "onnx". One file holds both sides and every k. Two of the three inputs have defaults.
+Needs the extra "onnx". One file holds both sides and every k. All three inputs are given with
+each call: browsers (onnxruntime-web) cannot override a default.
 
 ====================  ===================  ============================================
 input                 type and shape       meaning
 ====================  ===================  ============================================
 ``vectors``           float32 (rows, p)    rows to encode
-``k``                 int64, a scalar      length of the prefix; if left out, all of it
-``query``             bool, a scalar       centre as a query; if left out, as a document
+``k``                 int64, a scalar      length of the prefix
+``query``             bool, a scalar       centre as a query, not as a document
 ====================  ===================  ============================================
 
 The output ``codes`` is float32 (rows, k). A `k` outside [1, d] is a run-time error, with a node name that states the
@@ -108,8 +109,6 @@ def _translation(onnx: ModuleType, alignment: FittedAlignment, direction: str) -
     chosen: AffineMap = getattr(alignment.solution, direction)
     unit = alignment.unit_new if direction == "old_to_new" else alignment.unit_old
     graph = _Graph(onnx, np.float64)
-    graph.constant("zero", 0.0)
-    graph.constant("one", 1.0)
     x = graph.cast("vectors", np.float64, to="exact")
     centred = graph.step("Sub", x, graph.constant("mean", chosen.mean), to="centred")
     y = graph.product(centred, graph.constant("weight", chosen.weight), chosen.p, to="product")
@@ -159,7 +158,7 @@ def load(path: str | Path) -> OnnxEncoder:
     if facts.get("sha256") != _digest(model):
         raise CorruptModelError(f"'{file}' does not match its own checksum: it is damaged. Copy or export it again.")
     options = runtime.SessionOptions()
-    options.log_severity_level = 3  # errors only: onnxruntime warns of the defaults of `k` and `query`
+    options.log_severity_level = 3  # errors only
     try:
         session = runtime.InferenceSession(payload, options, providers=["CPUExecutionProvider"])
         return OnnxEncoder(int(facts["d"]), int(facts["p"]), json.loads(facts["config"]), session)
@@ -246,6 +245,9 @@ class _Graph:
 
     def unit_rows(self, z: str, to: str) -> str:
         """Divide rows by their norms; zero rows are divided by one."""
+        if not any(part.name == "one" for part in self.constants):
+            self.constant("zero", 0.0)
+            self.constant("one", 1.0)
         norm = self.step("ReduceL2", z, to=f"{to}/norm", axes=[1], keepdims=1)
         positive = self.step("Greater", norm, "zero", to=f"{to}/positive")
         return self.step("Div", z, self.step("Where", positive, norm, "one", to=f"{to}/divisor"), to=to)
@@ -284,9 +286,6 @@ def _model(onnx: ModuleType, encoder: FittedEncoder) -> ModelProto:
 
 def _encode(graph: _Graph, encoder: FittedEncoder) -> None:
     """Add the nodes that center, apply the network, truncate, project, and normalize if the encoder does."""
-    graph.constant("zero", 0.0)
-    graph.constant("one", 1.0)
-    graph.constant("query", False, np.bool_)
     mean = graph.step(
         "Where",
         "query",
@@ -332,7 +331,6 @@ def _layers(graph: _Graph, network: TrainedMLP, z: str) -> str:
 def _cut_axes(graph: _Graph, encoder: FittedEncoder) -> str:
     """Return the first k axes. A k out of range indexes past the list of lengths, which is a run-time error."""
     d = encoder.d
-    graph.constant("k", d, np.int64)
     graph.constant("first", 1, np.int64)
     too_small = graph.step("Less", "k", "first", to="k/too_small")
     place = graph.step("Sub", "k", "first", to="k/place")
