@@ -63,9 +63,8 @@ MethodName = Literal[
 ]
 # The training losses that have a name; :mod:`firstk.solvers.gradient.losses` holds the classes.
 TrainingLossName = Literal["least_squares", "ratio_trace", "cross_entropy", "pairs"]
-# A number of coordinates; a share of the sum of the spectrum; "rank": all that carry signal; None: the default, see
-# :class:`firstk.PrefixEncoder`. Solvers see no share: they are asked for "rank", and the rest is cut off.
-Width = int | float | Literal["rank"] | None
+# A number of coordinates; "rank": all that carry signal; None: the default, see :class:`firstk.PrefixEncoder`.
+Width = int | Literal["rank"] | None
 Residual = Literal["axes", "blocks", "signs", "permutation", "none"]
 # Rows by name ("X" with "y" and "weight", or "left" and "right" with "scores"); vectors may also be sparse matrices.
 Rows = Mapping[str, np.ndarray]

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from sklearn.covariance import ledoit_wolf_shrinkage
 import tqdm.auto
 from benchmarks.exhaustive_choice import exhaustive_choice
+from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.neighbors import KNeighborsClassifier
 
 from firstk import Fisher, PrefixEncoder, Regression, Rows

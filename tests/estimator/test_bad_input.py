@@ -217,7 +217,7 @@ CASES = {
     **{
         f"n_components = {d!r}": (
             fit(d=d),
-            "The 'n_components' parameter of PrefixEncoder must be a positive int, a share in (0, 1), 'rank' or None. Got",
+            r"The 'n_components' parameter of PrefixEncoder must be a positive int, a share in .0, 1., 'rank' or",
         )
         for d in (0, -1, 1.5, True, "3")
     },

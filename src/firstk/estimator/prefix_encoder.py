@@ -178,7 +178,7 @@ class PrefixEncoder(
 
     def __init__(
         self,
-        n_components: Width = None,
+        n_components: Width | float = None,
         *,
         objective: ObjectiveName | Objective = "reconstruction",
         ordering: OrderingName | Ordering = "full_prefix",

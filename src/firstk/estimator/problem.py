@@ -21,7 +21,6 @@ from firstk._base.checks import (
     check_flag,
     check_matrix,
     class_path,
-    is_share,
 )
 from firstk._base.json_records import settings_of
 from firstk._base.linalg import row_space, signed
@@ -78,7 +77,7 @@ class Problem:
     objective: Objective
     ordering: Ordering
     solver: Solver
-    n_components: Width = None
+    n_components: Width | float = None  # a share is cut off what solvers find for "rank"
     network: str | MLP | nn.Module = "linear"
     init: str | ArrayLike = "auto"
     device: str | torch.device = "auto"
@@ -291,7 +290,7 @@ class Problem:
         statistics, encoder = request.statistics, solver.solve(request)
         if request.objective.conventions.scaling == "projection":
             encoder = replace(encoder, components=_in_order(encoder.components))
-        if is_share(self.n_components):
+        if isinstance(self.n_components, float):
             held = np.cumsum(encoder.spectrum[: encoder.pinned])
             encoder = encoder[: 1 + int(np.searchsorted(held[:-1], self.n_components * held[-1], side="right"))]
         config = self._config(request.objective, statistics.moments.rows, statistics.fingerprint, choice, encoder.d)
@@ -312,7 +311,7 @@ class Problem:
             pencil,
             mean,
             query_mean,
-            n_components="rank" if is_share(self.n_components) else self.n_components,
+            n_components="rank" if isinstance(self.n_components, float) else self.n_components,
             rows=rows,
             network=self.network,
             init=self.init,
@@ -360,7 +359,7 @@ def pose(
     objective: object,
     ordering: object,
     solver: object,
-    n_components: Width,
+    n_components: Width | float,
     *,
     network: object = "linear",
     pairs: bool = False,
