@@ -126,3 +126,14 @@ def test_a_halving_search(digits):
         error_score="raise",
     )  # fmt: skip
     assert search.fit(digits.X_train, digits.y_train).best_params_["objective__shrinkage"] in (0.1, 0.5, 0.9)
+
+
+def test_a_subclass_with_parameters_of_its_own():
+    class Short(PrefixEncoder):
+        def __init__(self, width=3):
+            super().__init__(width)
+            self.width = width
+
+    assert Short().set_params(width=4).get_params() == {"width": 4}
+    with pytest.raises(ValueError, match="Invalid parameter 'objective'"):
+        Short().set_params(objective="fisher")

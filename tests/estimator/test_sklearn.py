@@ -2,7 +2,9 @@
 
 import importlib.util
 
+import numpy as np
 import pytest
+import sklearn
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from firstk import Classification, Denoising, Fisher, GaussianNoise, Gradient, PrefixEncoder, Similarity
@@ -40,3 +42,30 @@ def drawn_weights(estimator):
 @parametrize_with_checks(ENCODERS, expected_failed_checks=drawn_weights)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars lists", "polars arrays"])
+def test_a_series_of_vectors_is_their_rows(library):
+    frames = pytest.importorskip(library.split()[0])
+    X = np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32)
+    rows = {"pandas": lambda: list(X), "polars lists": X.tolist, "polars arrays": lambda: X}[library]()
+    series = frames.Series(rows) if library == "pandas" else frames.Series("vectors", rows)
+    whole, enc = PrefixEncoder().fit(X), PrefixEncoder().fit(series)
+    assert enc.n_features_in_ == 5
+    np.testing.assert_allclose(enc.transform(series), whole.transform(X), atol=1e-6)
+    pairs = PrefixEncoder(objective="similarity").fit_pairs(series, series)
+    assert pairs.n_features_in_ == 5
+    numbers = frames.Series([1.0, 2.0, 3.0]) if library == "pandas" else frames.Series("x", [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        PrefixEncoder().fit(numbers)
+
+
+def test_tensors_under_array_api_dispatch():
+    torch = pytest.importorskip("torch", reason="needs the extra 'torch'")
+    X, y = np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32), np.arange(60) % 3
+    with sklearn.config_context(array_api_dispatch=True):
+        enc = PrefixEncoder(objective="fisher").fit(torch.tensor(X), torch.tensor(y))
+        codes, labels = enc.transform(torch.tensor(X)), enc.predict(torch.tensor(X))
+    expected = PrefixEncoder(objective="fisher").fit(X, y)
+    np.testing.assert_array_equal(codes, expected.transform(X))
+    np.testing.assert_array_equal(labels, expected.predict(X))

@@ -40,7 +40,7 @@ class NestedParameters(BaseEstimator):
         """
         found: dict[str, Any] = super().get_params(deep=deep)
         if deep:
-            for name in _NAMED:
+            for name in _NAMED.keys() & found:  # a subclass may take others
                 found.update(_settings(name, _instance(name, found[name])))
         return found
 

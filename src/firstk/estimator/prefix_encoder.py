@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from scipy.special import log_softmax, softmax
+from sklearn import config_context
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import ClassifierTags, Tags, check_random_state
@@ -609,12 +610,17 @@ class PrefixEncoder(
         settings: dict[str, Any] = {"dtype": (np.float64, np.float32), "ensure_all_finite": False}
         found = _frame_rows(X)
         if found is None:
-            return validate_data(self, X, reset=reset, accept_sparse="csr", **settings)
+            return self._validated(X, reset=reset, accept_sparse="csr", **settings)
         rows, named = found
         if not named:
-            return validate_data(self, rows, reset=reset, **settings)
+            return self._validated(rows, reset=reset, **settings)
         validate_data(self, X, reset=reset, skip_check_array=True)  # the names of the columns
         return check_array(rows, estimator=self, **settings)
+
+    def _validated(self, X: MatrixLike, **settings: Any) -> np.ndarray | SparseMatrix:
+        with config_context(array_api_dispatch=False):  # arrays of other libraries become numpy's
+            checked: np.ndarray | SparseMatrix = validate_data(self, X, **settings)
+            return checked
 
     def __getitem__(self, prefix: slice) -> PrefixEncoder:
         """Return an encoder of the first k coordinates: no refit, no copy of the axes."""
@@ -746,12 +752,16 @@ class PrefixEncoder(
 
 
 def _frame_rows(X: object) -> tuple[np.ndarray, bool] | None:
-    """Return the rows of a data frame, and whether its columns are their coordinates; None for arrays."""
-    if not hasattr(type(X), "columns"):
+    """Return the rows of a data frame or series, and whether columns are their coordinates; None for arrays."""
+    series = hasattr(type(X), "to_frame") and hasattr(type(X), "name")
+    if not series and not hasattr(type(X), "columns"):
         return None
     from firstk.data.files.opening import rows_of
 
-    return rows_of(X)
+    if not series:
+        return rows_of(X)
+    found = rows_of(X.to_frame("vectors"))  # type: ignore[attr-defined]
+    return found if found is not None and not found[1] else (np.asarray(X), False)  # of numbers: one dimension
 
 
 def _frame_side(side: MatrixLike) -> tuple[MatrixLike, MatrixLike]:

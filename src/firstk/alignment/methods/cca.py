@@ -19,7 +19,7 @@ SHRINKAGES = (0.7, 0.5, 0.3, 0.2, 0.1, 0.05)
 
 @dataclass(frozen=True)
 class CCA(ClosedFormMethod):
-    """Directions of both spaces by their correlation, each coordinate scaled by a power of it.
+    """Directions of both spaces by their correlation about zero, each coordinate scaled by a power of it.
 
     Parameters
     ----------

@@ -36,6 +36,7 @@ def model_card(config: Mapping[str, Any]) -> str:
     ]
     if curve is not None:
         parts.append(_curve_section(curve, saved_choice(config, d)))
+    parts.append(_CITATION.format(version=config.get("library_version")))
     return "\n".join(parts)
 
 
@@ -71,6 +72,19 @@ from firstk import PrefixEncoder
 
 encoder = PrefixEncoder.load(".")  # the folder that holds this file
 codes = encoder.transform(vectors, k={k})  # vectors: (n, {p})
+```
+"""
+
+
+_CITATION = """## Citation
+
+```bibtex
+@software{{firstk,
+  title = {{firstk: codes you can cut anywhere}},
+  author = {{{{The firstk developers}}}},
+  version = {{{version}}},
+  url = {{https://pypi.org/project/firstk/}}
+}}
 ```
 """
 
