@@ -47,7 +47,7 @@ def test_scikit_learn_checks(estimator, check):
 @pytest.mark.parametrize("library", ["pandas", "polars lists", "polars arrays"])
 def test_a_series_of_vectors_is_their_rows(library):
     frames = pytest.importorskip(library.split()[0])
-    X = np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32)
+    X = np.random.default_rng(0).normal(size=(60, 5))
     rows = {"pandas": lambda: list(X), "polars lists": X.tolist, "polars arrays": lambda: X}[library]()
     series = frames.Series(rows) if library == "pandas" else frames.Series("vectors", rows)
     whole, enc = PrefixEncoder().fit(X), PrefixEncoder().fit(series)

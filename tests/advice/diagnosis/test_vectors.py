@@ -109,3 +109,9 @@ def test_held_out_rows_count_for_the_rank():
         X = rng.standard_normal((100, 5)) @ rng.standard_normal((5, 8))
         X[seed] += rng.standard_normal(8)
         assert facts(X, np.arange(100) % 2).rank == 6
+
+
+def test_one_copy_is_one_row_that_repeats():
+    X = np.random.default_rng(0).normal(size=(200, 4))
+    assert "1 row repeats an earlier row exactly (0.50%)" in str(diagnose(np.vstack([X[:-1], X[:1]])))
+    assert "2 rows repeat an earlier row exactly" in str(diagnose(np.vstack([X[:-2], X[:2]])))

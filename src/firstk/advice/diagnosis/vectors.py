@@ -212,9 +212,8 @@ class Vectors:
     def _about_copies(self) -> list[str]:
         found = []
         if self.copies:
-            found.append(
-                f"{_count(self.copies, 'row')} {'repeats' if self.copies == 1 else 'repeat'} an earlier row exactly ({self.copies / self.rows:.2%})."
-            )
+            repeat, share = "repeats" if self.copies == 1 else "repeat", f"{self.copies / self.rows:.2%}"
+            found.append(f"{_count(self.copies, 'row')} {repeat} an earlier row exactly ({share}).")
         if self.contradictions:
             found.append(
                 f"{_count(self.contradictions, 'vector')} occur with more than one label: no classifier can be right "
