@@ -22,8 +22,8 @@ def home(tmp_path_factory):
     for name, rows in (("old", slice(0, 1000)), ("new", slice(1000, None))):
         write_vectors(home / f"{name}.npz", digits.X[rows], {"label": digits.y[rows], "size": digits.X[rows].sum(1)})
     fitted = firstk(
-        "fit", "old.npz", "--objective", "fisher", "--set", "objective.shrinkage=0.1", "--label", "label", "--held-out", "0",
-        "--source-model", "pixels", "-o", "kept", "--save-moments", cwd=home,
+        "fit", "old.npz", "--objective", "fisher", "--set", "objective.shrinkage=0.1", "--label", "label",
+        "--held-out", "0", "--source-model", "pixels", "-o", "kept", "--save-moments", cwd=home,
     )  # fmt: skip
     assert fitted.returncode == 0, fitted.stderr
     assert firstk("fit", "old.npz", "-o", "bare", "--held-out", "0", cwd=home).returncode == 0
@@ -75,7 +75,10 @@ def test_a_model_that_grew_can_grow_again(home):
             ["--objective", "reconstruction"],
             "--objective reconstruction contradicts 'kept', which was fitted with fisher",
         ),
-        (["--set", "objective.shrinkage=0.5"], "--set objective.shrinkage 0.5 contradicts 'kept', which was fitted with 0.1"),
+        (
+            ["--set", "objective.shrinkage=0.5"],
+            "--set objective.shrinkage 0.5 contradicts 'kept', which was fitted with 0.1",
+        ),
         (["--set", "objective.lam=2"], "'lam' is no setting of this objective"),
         (["--components", "3"], "Leave --components out"),
         (["--set", "ordering=sparse_prefix:2,4"], "Leave --set ordering out"),

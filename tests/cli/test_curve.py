@@ -441,7 +441,10 @@ def test_help_names_every_metric(folder):
         (("pca", "queries.npz", "--relevance", "rows.csv"), "has no column of ids"),
         (("pca", "queries.npz", "--relevance", "rows.csv", "--id", ":row"), "and 'queries.npz' has rows 0 to 39"),
         (("pca", "documents.npz", "--relevance", "rows.csv"), "Say --id :row if they are row numbers"),
-        (("pca", "documents.npz", "--relevance", "rows.csv", "--id", ":row", "--metric", "r2"), "goes with --metric ndcg"),
+        (
+            ("pca", "documents.npz", "--relevance", "rows.csv", "--id", ":row", "--metric", "r2"),
+            "goes with --metric ndcg",
+        ),
         (("pca", "queries.npz", "--relevance", "rows.csv:query,documents"), "documents"),
         (("pca", "test.npz", "--pairs", "pairs.csv", "--id", ":row", "--metric", "recall@10"), "is not one of pairs"),
         (

@@ -180,8 +180,8 @@ def test_an_interruption_keeps_a_checkpoint_and_resume_gives_the_same_bytes(tmp_
     chunks, parts = table_of(folder), draw(N, 0.1, 1)
     once, again = Stream(chunks, parts=parts), Stream(chunks, parts=parts)
     whole = fit_stream(PrefixEncoder(objective="fisher"), once)
+    stopped = Stream(interrupting(3, chunks), parts=parts)
     with pytest.raises(KeyboardInterrupt):
-        stopped = Stream(interrupting(3, chunks), parts=parts)
         fit_stream(PrefixEncoder(objective="fisher"), stopped, workers=1, checkpoint=Checkpoint(file))
     assert file.exists()
     with pytest.raises(InvalidInputError, match="resume=True"):
@@ -207,8 +207,8 @@ def test_the_checkpoint_of_another_run_raises_an_error(tmp_path, change):
     folder, file = tmp_path / "shards", tmp_path / "moments.checkpoint"
     folder.mkdir()
     chunks, parts = table_of(folder), draw(N, 0.1, 1)
+    stopped = Stream(interrupting(2, chunks), parts=parts)
     with pytest.raises(KeyboardInterrupt):
-        stopped = Stream(interrupting(2, chunks), parts=parts)
         fit_stream(PrefixEncoder(objective="fisher"), stopped, workers=1, checkpoint=Checkpoint(file))
     encoder = PrefixEncoder(2 if change == "settings" else None, objective="fisher")
     if change == "files":

@@ -82,8 +82,8 @@ def _settled(columns: Sequence[np.ndarray], tables: Sequence[VectorTable], sourc
     if numbers:
         held = "; ".join(dict.fromkeys(one.why for one in ids if one.rows is None))
         raise InvalidInputError(
-            f"'{source}' names rows by numbers such as {_shown(columns, 0)}: ids or row numbers? {held}. Say --id :row if "
-            "they are row numbers (from 0), or name the column that holds such ids with --id."
+            f"'{source}' names rows by numbers such as {_shown(columns, 0)}: ids or row numbers? {held}. Say --id "
+            ":row if they are row numbers (from 0), or name the column that holds such ids with --id."
         )
     why = next(one.why for one in ids if one.rows is None)
     read_as_numbers = f" As row numbers: {wrong}" if all(column.dtype.kind in "iu" for column in columns) else ""

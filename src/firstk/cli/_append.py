@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from firstk.contracts import Objective
     from firstk.estimator.prefix_encoder import PrefixEncoder
 
+
 @dataclass(frozen=True, eq=False)
 class ModelToExtend:
     """A saved model that holds its moments.

@@ -4,7 +4,7 @@
 `search` return one score for every prefix length from one encode, `bootstrap` the interval in which it lies; `task`
 also scores single coordinates; `late_interaction` compares documents of several vectors. `prefix_curve` takes an
 encoder and data to a curve by any metric in `METRICS`; `make_scorer` turns one into a scorer for scikit-learn's
-searches. Held-out splits, baselines and reports live in `advice`.
+searches. Held-out splits, baselines and reports live in the room `advice`.
 """
 
 from firstk.metrics.bootstrap import ExplainedShare, MeanScore, RankAgreement, bootstrap_interval
