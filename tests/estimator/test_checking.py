@@ -159,7 +159,7 @@ def test_labels_count_where_the_fit_had_some(tmp_path):
     enc = PrefixEncoder(objective="fisher").fit(X[:700], y[:700])
     model = PrefixEncoder.load(enc.save(tmp_path / "m", held_out=(X[700:], y[700:])))
     report = model.check(digits.X_test, digits.y_test, k=6)
-    assert {one.metric for one in report.kept} == {"recall@10", enc.encoder_.config["metric"]}
+    assert {one.metric for one in report.kept} == {"recall@10", enc.encoder_.record.metric}
     assert not report.refit
 
 

@@ -38,7 +38,7 @@ def assert_same(found, wanted):
     np.testing.assert_allclose(found.spectrum_, wanted.spectrum_, rtol=1e-9)
     np.testing.assert_allclose(found.mean_, wanted.mean_, atol=1e-9)
     for name in ("rows", "data_fingerprint"):
-        assert found.encoder_.config[name] == wanted.encoder_.config[name]
+        assert getattr(found.encoder_.record, name) == getattr(wanted.encoder_.record, name)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -43,7 +43,7 @@ class ModelToExtend:
         from firstk.estimator.prefix_encoder import PrefixEncoder
 
         encoder = PrefixEncoder.load(path)
-        rows = int(encoder.encoder_.config.get("rows", 0))
+        rows = encoder.encoder_.record.rows or 0
         if solvers.resolve(encoder.solver_).trains:
             raise InvalidInputError(
                 f"'{path}' was trained, on rows that it does not hold: nothing can be added to it. Fit all rows again."
@@ -58,8 +58,7 @@ class ModelToExtend:
     @property
     def source_model(self) -> str | None:
         """Name of the model that made the vectors, where it was given."""
-        name: str | None = self.encoder.encoder_.config.get("source_model")
-        return name
+        return self.encoder.encoder_.record.source_model
 
     def objective_name(self, asked: str) -> str:
         """Return the name of its objective; raise an error if another was asked for."""
@@ -94,7 +93,7 @@ class ModelToExtend:
 
     def added_to(self, encoder: PrefixEncoder) -> str:
         """Say how many rows were there, and how many were added."""
-        now = int(encoder.encoder_.config["rows"])
+        now = encoder.encoder_.record.rows or 0
         what = "pairs" if encoder._learns_pairs() else "rows"
         return f"{now - self.rows:,} {what} added to the {self.rows:,} of {self.path}: {now:,} in all."
 

@@ -267,9 +267,9 @@ def _as_json(encoder: PrefixEncoder, task: FileTask, report: Report | None, out:
     fitted = encoder.encoder_
     found: dict[str, Any] = {
         "model": str(out),
-        "objective": fitted.config["objective"],
-        "settings": fitted.config["settings"],
-        "rows": fitted.config["rows"],
+        "objective": fitted.record.objective,
+        "settings": fitted.record.settings,
+        "rows": fitted.record.rows,
         "dropped": task.dropped,
         "held_out": 0 if task.held_out is None else task.held_out.n,
         "width": fitted.p,
@@ -287,7 +287,6 @@ def _as_json(encoder: PrefixEncoder, task: FileTask, report: Report | None, out:
 
 def _lines(encoder: PrefixEncoder, task: FileTask, report: Report | None, out: Path, explain: bool) -> Iterator[str]:
     """Yield the answer and the table of lengths; with `explain`, all there is to say."""
-    from firstk.encoder.naming import learned_from, objective_name
 
     fitted = encoder.encoder_
     if report is None:
@@ -300,8 +299,8 @@ def _lines(encoder: PrefixEncoder, task: FileTask, report: Report | None, out: P
         yield from lengths_table(report.lead, fitted.p)
     yield ""
     yield (
-        f"{objective_name(fitted.config)}: {number_of(fitted.d, 'coordinate')} of {fitted.p:,}, fitted on "
-        f"{number_of(fitted.config['rows'], learned_from(fitted.config))} ({fitted.config['solver']}). Saved in {out}."
+        f"{fitted.record.title}: {number_of(fitted.d, 'coordinate')} of {fitted.p:,}, fitted on "
+        f"{number_of(fitted.record.rows or 0, fitted.record.unit)} ({fitted.record.solver}). Saved in {out}."
     )
     if task.dropped:
         yield f"{number_of(task.dropped, 'row')} with NaN, infinity or missing numbers {were(task.dropped)} left out."

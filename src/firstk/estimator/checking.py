@@ -19,7 +19,6 @@ from firstk._base.checks import bad_parameter, check_prefix, is_real
 from firstk._base.rows import Rows, sliceable
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.profile import SIZES, RowProfile, ScoreTable
-from firstk.encoder.storage.card import saved_choice, saved_curve
 from firstk.estimator.fit_profile import ENOUGH
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.bootstrap import check_confidence
@@ -410,10 +409,10 @@ def _verdict(kept: tuple[Kept, ...], tolerance: float) -> str:
 
 def _length(encoder: FittedEncoder, then: RowProfile) -> int:
     """Return the length that was recommended; else the shortest that keeps 95 % of the best recall at the fit."""
-    choice = saved_choice(encoder.config, encoder.d)
+    choice = encoder.record.choice_up_to(encoder.d)
     if choice is not None and choice.own is not None:
         return choice.own.point.k
-    curve = saved_curve(encoder.config, encoder.d)
+    curve = encoder.record.curve_up_to(encoder.d)
     if curve is not None and (k := curve.smallest_lengths().get(KEEP)) is not None:
         return k
     table = then.scores[RECALL]

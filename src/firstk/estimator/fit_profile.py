@@ -109,7 +109,7 @@ def _refits(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FirstkWarning)  # what there is to say was said of the fit itself
             other = problem.fit(sample.take(kept))[0]
-        other = replace(other, config=encoder.config)
+        other = replace(other, record=encoder.record)
         labels = None if y is None else y[held]
         both = [measure_profile(one, X[held], labels, sizes=(size,)) for one in (encoder, other)]
         if both[0] is not None and both[1] is not None:

@@ -45,7 +45,7 @@ from firstk.estimator.checking import NewRows, rows_and_labels
 from firstk.estimator.familiar_names import FamiliarNames
 from firstk.estimator.fit_profile import ENOUGH, profile_of_fit
 from firstk.estimator.nested_parameters import NestedParameters
-from firstk.estimator.problem import Problem, pose
+from firstk.estimator.problem import Problem, pose, settled
 from firstk.estimator.saving import SavedModels
 from firstk.exceptions import FirstkError, IllegalCombinationError, InvalidInputError, MissingExtraError
 from firstk.metrics.judgements import Qrels, judgement_rows
@@ -93,7 +93,7 @@ def _has(part: str) -> Callable[[PrefixEncoder], bool]:
         if not self.__sklearn_is_fitted__():
             return objectives.provides(self.objective, part)
         if getattr(self.encoder_, part) is None:
-            objective = self.encoder_.config["objective"]
+            objective = self.encoder_.record.objective
             raise AttributeError(f"Objective '{objective}' has no {part}, so this has no meaning for it.")
         return True
 
@@ -104,7 +104,7 @@ def _has_probabilities(self: PrefixEncoder) -> bool:
     """Tell whether scores of the head are log-probabilities of classes, up to a constant."""
     if not self.__sklearn_is_fitted__():
         return objectives.gives_probabilities(self.objective)
-    objective = self.encoder_.config["objective"]
+    objective = self.encoder_.record.objective
     if self.encoder_.head is None or not objectives.gives_probabilities(self.objective_):
         raise AttributeError(f"Objective '{objective}' gives no probabilities, so this has no meaning for it.")
     return True
@@ -521,9 +521,8 @@ class PrefixEncoder(
     @property
     def optimality_gap_(self) -> float | None:
         """Share of the possible decrease of the loss that a fit misses; 0 for closed forms, None if unknown."""
-        config = self.encoder_.config
-        gap: float | None = config.get("optimality_gap", 0.0 if config["solver"] == "closed_form" else None)
-        return gap
+        record = self.encoder_.record
+        return 0.0 if record.solver == "closed_form" else record.optimality_gap
 
     @property
     def trace_(self) -> list[dict[str, float]]:
@@ -549,12 +548,12 @@ class PrefixEncoder(
     @property
     def solver_(self) -> str:
         """Name of the solver that was used."""
-        return str(self.encoder_.config["solver"])
+        return self.encoder_.record.solver
 
     @property
     def objective_(self) -> Objective:
         """The objective with everything "auto" settled."""
-        return objectives.settled(self.objective, self.encoder_.config)
+        return settled(self.objective, self.encoder_.record)
 
     @property
     def n_components_(self) -> int:
@@ -566,7 +565,7 @@ class PrefixEncoder(
         """Labels that ``predict`` chooses among, sorted, where the objective learns labels."""
         head = self.encoder_.head
         if head is None or head.classes is None:
-            objective = self.encoder_.config["objective"]
+            objective = self.encoder_.record.objective
             raise AttributeError(f"classes_ are the labels of a classifier; objective '{objective}' learned none here.")
         return head.classes
 

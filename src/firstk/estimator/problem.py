@@ -15,6 +15,7 @@ import numpy as np
 
 from firstk import __version__, objectives, orderings, solvers
 from firstk._base.checks import (
+    UnsavedMember,
     bad_parameter,
     check_choice,
     check_finite,
@@ -42,6 +43,7 @@ from firstk.contracts import (
 )
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
+from firstk.encoder.record import FitRecord
 from firstk.estimator import auto as selection
 from firstk.exceptions import FewRowsWarning, IllegalCombinationError, InvalidInputError
 from firstk.metrics.curve import METRICS
@@ -234,9 +236,9 @@ class Problem:
             normalized=objective.conventions.normalized,
             pinned=found.pinned,
         )
-        config = self._config(objective, X.shape[0], Fingerprint.of(rows), None, encoder.d)
+        record = self._record(encoder, objective, X.shape[0], Fingerprint.of(rows))
         sample = lowest_rows(_weighty({"X": X} if weight is None else {"X": X, "weight": weight}))
-        return replace(encoder, config={**config, **encoder.config}, sample=sample)
+        return replace(encoder, record=record, sample=sample)
 
     def _row_basis(self, rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
         """Return a basis of the row space and the mean of the rows; None where the columns are used as they are."""
@@ -293,8 +295,8 @@ class Problem:
         if isinstance(self.n_components, float):
             held = np.cumsum(encoder.spectrum[: encoder.pinned])
             encoder = encoder[: 1 + int(np.searchsorted(held[:-1], self.n_components * held[-1], side="right"))]
-        config = self._config(request.objective, statistics.moments.rows, statistics.fingerprint, choice, encoder.d)
-        return replace(encoder, config={**config, **encoder.config})
+        record = self._record(encoder, request.objective, statistics.moments.rows, statistics.fingerprint, choice)
+        return replace(encoder, record=record)
 
     def request(self, objective: Objective, statistics: Statistics, rows: Rows | None = None) -> FitRequest:
         """Return what a solver is asked to find for an objective with nothing left to "auto"."""
@@ -321,38 +323,35 @@ class Problem:
             processes=self.processes,
         )
 
-    def _config(
-        self, objective: Objective, rows: int, fingerprint: Fingerprint, choice: selection.Choice | None, d: int
-    ) -> dict[str, Any]:
-        """Plain facts about the fit, kept with the encoder and saved with it."""
-        config = {
-            "library_version": __version__,
-            "objective": objective.name,
-            "settings": settings_of(objective),
-            "ordering": self.ordering.name,
-            "ordering_settings": settings_of(self.ordering),
-            "omega": self.ordering.prefix_weights(d, objective.conventions.omega).described(),
-            "solver": self.solver.name,
-            "metric": objective.conventions.metric,
-            "rows": rows,
-        }
-        if len(supported := self.ordering.blocks(d)) < d:  # curves recommend these lengths alone
-            config["supported"] = list(supported)
-        if fingerprint.rows == rows:
-            config["data_fingerprint"] = str(fingerprint)
-        own = {
-            axis: class_path(member)
-            for axis, member, registered in (
-                ("objective", objective, objectives.registered),
-                ("ordering", self.ordering, orderings.registered),
-            )
-            if not registered(member)
-        }
-        if own:
-            config["own_classes"] = own
-        if choice is not None:
-            config["auto"] = [settings_of(candidate) | {"score": score} for candidate, score in choice.scores]
-        return config
+    def _record(
+        self,
+        encoder: FittedEncoder,
+        objective: Objective,
+        rows: int,
+        fingerprint: Fingerprint,
+        choice: selection.Choice | None = None,
+    ) -> FitRecord:
+        """Return the record of a fit: that of the solver, with what was asked of it and of which rows."""
+        d, members = encoder.d, {"objective": (objective, objectives), "ordering": (self.ordering, orderings)}
+        supported = self.ordering.blocks(d)
+        return replace(
+            encoder.record,
+            objective=objective.name,
+            settings=settings_of(objective),
+            ordering=self.ordering.name,
+            ordering_settings=settings_of(self.ordering),
+            omega=self.ordering.prefix_weights(d, objective.conventions.omega).described(),
+            solver=self.solver.name,
+            metric=objective.conventions.metric,
+            rows=rows,
+            data_fingerprint=str(fingerprint) if fingerprint.rows == rows else None,
+            supported=tuple(supported) if len(supported) < d else None,  # curves recommend these lengths alone
+            own_classes={
+                axis: class_path(member) for axis, (member, room) in members.items() if not room.registered(member)
+            },
+            auto=tuple(settings_of(tried) | {"score": score} for tried, score in choice.scores) if choice else (),
+            library_version=__version__,
+        )
 
 
 def pose(
@@ -394,6 +393,28 @@ def _default_solver(objective: Objective, ordering: Ordering, network: str | MLP
     if objective.exact:
         return "closed_form"
     return "quasi_newton" if isinstance(objective, MomentObjective) else "gradient"
+
+
+def settled(given: object, record: FitRecord) -> Objective:
+    """Rebuild the objective of a fit, with every "auto" resolved, from the record of the fit.
+
+    Parameters
+    ----------
+    given : str or object
+        The estimator's `objective`; needed for a user-defined class, which is not recorded.
+    record : FitRecord
+    """
+    own = record.own_classes.get("objective")
+    if own is None:
+        return objectives.restore(record.objective, record.settings)
+    if isinstance(given, UnsavedMember):
+        raise AttributeError(given.message)
+    for pairs in (False, True):
+        found = objectives.resolve(given).resolved(pairs)
+        if class_path(found) == own:
+            changed = {name: value for name, value in record.settings.items() if settings_of(found)[name] != value}
+            return replace(found, **changed) if changed else found  # type: ignore[type-var]
+    raise AttributeError(UnsavedMember("objective", own).message)
 
 
 def too_few_rows(n: int) -> str:
@@ -470,8 +491,7 @@ def _with_documents(encoder: FittedEncoder, statistics: Statistics) -> FittedEnc
     vectors = {column: sample[own] for column, own in columns.items() if own in sample} if len(sample) else None
     moments = statistics.moments
     compared = isinstance(moments, PairMoments) and moments.scored and statistics.documents is None
-    config = {fact: value for fact, value in encoder.config.items() if fact != "searched"}
-    return replace(encoder, sample=vectors, config={**config, "searched": False} if compared else config)
+    return replace(encoder, sample=vectors, record=replace(encoder.record, searched=not compared))
 
 
 def _in_order(components: np.ndarray) -> np.ndarray:

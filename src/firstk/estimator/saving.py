@@ -25,6 +25,7 @@ from firstk._base.checks import UnsavedMember, check_verbose, is_int, is_share
 from firstk._base.json_records import settings_of
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP, TrainedMLP
+from firstk.encoder.record import SavedParameters
 from firstk.encoder.storage.folder import read_extra_bytes
 from firstk.encoder.storage.hub import local_folder, upload
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
@@ -78,10 +79,11 @@ class SavedModels:
         """
         encoder: FittedEncoder = self.encoder_  # type: ignore[attr-defined]
         names = getattr(self, "feature_names_in_", None)
-        config = dict(encoder.config) | {
-            "feature_names": None if names is None else [str(name) for name in names],
-            "parameters": parameters_to_json(self.get_params(deep=False)),  # type: ignore[attr-defined]
-        }
+        record = replace(
+            encoder.record,
+            feature_names=None if names is None else tuple(str(name) for name in names),
+            parameters=saved_parameters(self.get_params(deep=False)),  # type: ignore[attr-defined]
+        )
         if MOMENTS in (extra or {}):
             raise InvalidInputError(f"'{MOMENTS}' holds the moments of the rows: write it with moments=True.")
         if moments:
@@ -89,7 +91,7 @@ class SavedModels:
         profile = self._profile(held_out)  # type: ignore[attr-defined]
         # Cells that an evaluation asked for are kept by the encoder, and lost with a copy.
         cells = encoder._storable_cells if encoder.cells is None else encoder.cells
-        return replace(encoder, config=config, profile=profile, cells=cells).save(
+        return replace(encoder, record=record, profile=profile, cells=cells).save(
             path, curve=curve, choice=choice, source_model=source_model, extra=extra
         )
 
@@ -115,15 +117,15 @@ class SavedModels:
             on the disk.
         """
         encoder = FittedEncoder.load(path, module)
-        config = encoder.config
+        record, own = encoder.record, encoder.record.own_classes
         try:
-            own = {str(name): str(made_by) for name, made_by in config.get("own_classes", {}).items()}
             if "objective" not in own:
-                objectives.restore(config["objective"], config["settings"])
+                objectives.restore(record.objective, record.settings)
             if "ordering" not in own:
-                orderings.restore(config["ordering"], config["ordering_settings"])
-            names = _column_names(config.get("feature_names"), encoder.p)
-            _ = str(config["solver"]) + str(config["metric"])
+                orderings.restore(record.ordering, record.ordering_settings)
+            names = record.feature_names
+            if names is not None and len(names) != encoder.p:
+                raise ValueError(f"feature_names must be {encoder.p} names")
             unsaved = {name: UnsavedMember(name, made_by) for name, made_by in own.items()}
             loaded = cls(**parameters_of(encoder, module) | unsaved)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -209,20 +211,12 @@ def _read_moments(path: str | Path, encoder: FittedEncoder) -> Statistics | None
         return None
     stored, _ = arrays.from_bytes(payload, f"'{Path(path) / MOMENTS}'", "Save the model again.")
     found = Statistics.from_arrays(stored)
-    if (found.n_features, found.moments.rows) != (encoder.p, encoder.config.get("rows")):
+    if (found.n_features, found.moments.rows) != (encoder.p, encoder.record.rows):
         raise CorruptModelError(
             f"'{Path(path) / MOMENTS}' holds moments of {found.moments.rows:,} rows of {found.n_features} columns, and "
-            f"the encoder was fitted on {encoder.config.get('rows')} of {encoder.p}. Save the model again."
+            f"the encoder was fitted on {encoder.record.rows} of {encoder.p}. Save the model again."
         )
     return found
-
-
-def _column_names(names: object, p: int) -> list[str] | None:
-    if names is None:
-        return None
-    if not isinstance(names, list) or len(names) != p or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"feature_names must be {p} names")
-    return names
 
 
 # -- constructor parameters as JSON ---------------------------------------------------------------------------
@@ -275,8 +269,8 @@ _REASONS = {
 }
 
 
-def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return {"given": parameters as JSON values, "left_out": reasons by name}."""
+def saved_parameters(parameters: Mapping[str, Any]) -> SavedParameters:
+    """Return parameters as JSON values, and why some cannot be."""
     given: dict[str, Any] = {}
     left_out: dict[str, str] = {}
     for name, value in parameters.items():
@@ -289,7 +283,7 @@ def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, dict[str, Any
             left_out[name] = reason or "it cannot be said in JSON"
         else:
             given[name] = plain
-    return {"given": given, "left_out": left_out}
+    return SavedParameters(given, left_out)
 
 
 def parameters_of(encoder: FittedEncoder, module: nn.Module | None = None) -> dict[str, Any]:
@@ -298,17 +292,15 @@ def parameters_of(encoder: FittedEncoder, module: nn.Module | None = None) -> di
     Models saved by `FittedEncoder.save` hold no parameters; theirs are taken from the record of the fit, with
     everything "auto" settled.
     """
-    config = encoder.config
-    saved = config.get("parameters")
-    if saved is None:
+    record = encoder.record
+    if record.parameters is None:
         found: dict[str, Any] = {"n_components": encoder.d, "network": _network_of(encoder)}
-        own = config.get("own_classes", {})
-        if "objective" not in own:
-            found["objective"] = objectives.restore(config["objective"], config["settings"])
-        if "ordering" not in own:
-            found["ordering"] = orderings.restore(config["ordering"], config["ordering_settings"])
+        if "objective" not in record.own_classes:
+            found["objective"] = objectives.restore(record.objective, record.settings)
+        if "ordering" not in record.own_classes:
+            found["ordering"] = orderings.restore(record.ordering, record.ordering_settings)
     else:
-        found = {name: _from_json(name, value) for name, value in saved["given"].items()}
+        found = {name: _from_json(name, value) for name, value in record.parameters.given.items()}
     return found if module is None else found | {"network": module}
 
 

@@ -24,7 +24,6 @@ from firstk._base import tensors
 from firstk._base.atomic_file import atomic_folder, current, restore, write_new
 from firstk._base.json_records import strict_json
 from firstk._base.remote import check_local
-from firstk.encoder.storage.card import saved_curve
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 
 _Read = TypeVar("_Read")
@@ -387,52 +386,3 @@ def _is_sha256(value: object) -> bool:
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 40 else text[:37] + "..."
-
-
-# The facts that it holds about an encoder, and their types: what is read from disk may have any other.
-_NONE = type(None)
-_REQUIRED: dict[str, tuple[type, ...]] = {"d": (int,), "p": (int,), "pinned": (int,), "normalized": (bool,)}
-_OPTIONAL: dict[str, tuple[type, ...]] = {
-    "objective": (str,),
-    "settings": (dict,),
-    "ordering": (str,),
-    "ordering_settings": (dict,),
-    "supported": (list,),
-    "omega": (str, dict, _NONE),
-    "solver": (str,),
-    "metric": (str,),
-    "searched": (bool,),
-    "network": (str,),
-    "layers": (int,),
-    "unit_code": (bool,),
-    "classes": (list, _NONE),
-    "rows": (int,),
-    "parts": (list,),
-    "library_version": (str,),
-    "data_fingerprint": (str, _NONE),
-    "source_model": (str, _NONE),
-    "curve": (dict, _NONE),
-    "feature_names": (list, _NONE),
-    "parameters": (dict, _NONE),
-}
-
-
-def check_facts(config: Mapping[str, Any], path: object) -> None:
-    """Raise CorruptModelError if a fact is missing, of a wrong type, or contradicts another."""
-    damaged = f"'{path}' is a damaged firstk model"
-    for name, kinds in (_REQUIRED | _OPTIONAL).items():
-        if name in _REQUIRED and name not in config:
-            raise CorruptModelError(f"{damaged}: its config.json does not say '{name}'.")
-        if name in config and type(config[name]) not in kinds:
-            got = type(config[name]).__name__
-            raise CorruptModelError(f"{damaged}: '{name}' in its config.json is of type {got}.")
-    d, p, pinned = config["d"], config["p"], config["pinned"]
-    if d < 1 or p < 1 or not 0 <= pinned <= d:
-        raise CorruptModelError(f"{damaged}: its widths are d={d}, p={p}, pinned={pinned}.")
-    for part in config.get("parts", ()):
-        if not isinstance(part, dict) or (type(part.get("rows")), type(part.get("data_fingerprint"))) != (int, str):
-            raise CorruptModelError(f"{damaged}: its 'parts' cannot be read.")
-    try:
-        saved_curve(config, d)
-    except (InvalidInputError, TypeError) as error:
-        raise CorruptModelError(f"{damaged}: its curve cannot be read ({error}).") from None

@@ -130,10 +130,9 @@ def _without_means(fitted: FittedEncoder) -> FittedEncoder:
             "its codes depend on the norms of vectors, which servers do not normalize before it",
             "network='linear'",
         )
-    metric = fitted.config.get("metric")
-    config = {**fitted.config, "metric": _METRICS.get(str(metric), metric)}
+    record = replace(fitted.record, metric=_METRICS.get(fitted.record.metric, fitted.record.metric))
     zero, gone = np.zeros(fitted.p), dict.fromkeys(("decoder", "origin", "head", "cells", "profile", "sample"))
-    return replace(fitted, mean=zero, query_mean=zero, config=config, **gone)  # type: ignore[arg-type]
+    return replace(fitted, mean=zero, query_mean=zero, record=record, **gone)  # type: ignore[arg-type]
 
 
 def _before_normalize(model: SentenceTransformer) -> SentenceTransformer:
