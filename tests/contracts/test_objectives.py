@@ -165,4 +165,5 @@ def test_training_gives_what_the_closed_form_gives_a_place_for(objective):
     assert fitted.components_.shape == (2, P)
     assert np.isfinite(fitted.components_).all()
     assert fitted.encoder_.record.objective == settled(objective).name
-    assert fitted.encoder_.record.solver_settings and fitted.encoder_.record.epochs
+    assert fitted.encoder_.record.solver_settings
+    assert fitted.encoder_.record.epochs

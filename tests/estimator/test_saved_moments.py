@@ -10,7 +10,7 @@ from firstk._base import arrays
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.storage.folder import read_extra_bytes
 from firstk.encoder.storage.info import model_info
-from firstk.estimator.saving import MOMENTS
+from firstk.estimator.prefix_encoder import MOMENTS
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 
 RNG = np.random.default_rng(0)

@@ -137,7 +137,7 @@ def fit(
     elif save_moments:
         check_keeps_moments(encoder, pairs=from_pairs)
     kept = Checkpoint(beside(out, ".checkpoint"), resume=resume)
-    if resume and encoder._pose(pairs=from_pairs).solver.trains:
+    if resume and encoder.problem(pairs=from_pairs).solver.trains:
         typer.echo(
             "firstk: note: --resume has no effect here: this fit is trained, no checkpoint is kept, and it starts from "
             "the beginning. In Python, Gradient(checkpoint=..., resume=True) goes on.",
@@ -165,6 +165,7 @@ def fit(
 def _learns_pairs(encoder: PrefixEncoder, place: Any, settings: Any, base: ModelToExtend | None) -> bool:
     """Tell whether the fit learns from pairs or judgements; raise for an objective that needs what is not there."""
     from firstk import objectives
+    from firstk.data.task import Pairs
 
     goal = objectives.resolve(encoder.objective if base is None else base.encoder.objective)
     if place.label is None and place.labels is None and goal.supervision in ("labels", "targets", "labels or targets"):
@@ -173,9 +174,9 @@ def _learns_pairs(encoder: PrefixEncoder, place: Any, settings: Any, base: Model
             "their file."
         )
     if base is not None:  # rows are added to what the model learned from; judgements may still evaluate it
-        return base.encoder._learns_pairs()
+        return base.encoder.learns_from is Pairs
     if place.pairs is not None:
-        encoder._posed(pairs=True)  # an objective that does not take pairs raises before anything is read
+        encoder.problem(pairs=True)  # an objective that does not take pairs raises before anything is read
         return True
     # Similarity that is told what to keep of the vectors does not look at judgements.
     told = any(word.replace(" ", "").startswith("objective.keep=") for word in settings)
@@ -196,13 +197,13 @@ def _learn(encoder: PrefixEncoder, task: FileTask, kept: Checkpoint, dask: str |
         reading = row_progress(lambda: task.rows, quiet=not shown, what="reading", row_bytes=task.width * task.itemsize)
         with reading as progress, _telling_how_to_go_on(kept), _cluster(dask) as elsewhere:
             fit_stream(encoder, train, checkpoint=kept, progress=progress, elsewhere=elsewhere)
-    elif not encoder._started():
+    elif encoder.learns_from is None:
         encoder.fit(train)
     elif isinstance(train, Pairs):
         encoder.partial_fit_pairs(train.left, train.right, train.scores)
     elif isinstance(train, Search):
         pairs = train.positives
-        if encoder._learns_pairs():
+        if encoder.learns_from is Pairs:
             encoder.partial_fit_pairs(pairs.left, pairs.right)
         else:
             encoder.partial_fit(train.documents)

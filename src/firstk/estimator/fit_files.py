@@ -21,7 +21,7 @@ from firstk.data.task import Rows
 from firstk.encoder.record import FittedPart
 from firstk.estimator.prefix_encoder import PrefixEncoder
 from firstk.estimator.problem import FEWEST_ROWS, Problem, too_few_rows
-from firstk.estimator.saving import saved_parameters
+from firstk.estimator.saved_parameters import saved_parameters
 from firstk.exceptions import InvalidInputError
 from firstk.moments.checkpoint import Checkpoint
 from firstk.moments.statistics import Statistics
@@ -174,7 +174,7 @@ def fit_stream(
     elsewhere : callable, optional
         What gathers the stream in place of this process: :func:`firstk.integrations.dask.gather`.
     """
-    chunks, parts, problem = stream.chunks, stream.parts, encoder._pose()
+    chunks, parts, problem = stream.chunks, stream.parts, encoder.problem().seeded()
     if problem.solver.trains:
         done = _trained(encoder, chunks, parts, progress)
     else:
@@ -190,10 +190,10 @@ def fit_stream(
         )
         if done.statistics is None:
             raise no_row()
-        before = encoder.encoder_.record.fits if encoder._started() else ()
+        before = encoder.encoder_.record.fits if encoder.learns_from else ()
         seed = encoder.random_state if isinstance(encoder.random_state, int) else None
         added = FittedPart(done.statistics.moments.rows, str(done.statistics.fingerprint), seed)
-        encoder._learn(done.statistics)
+        encoder.learn(done.statistics)
         _check_enough(encoder._statistics.moments.rows)
         solved = encoder.encoder_  # solved now, not when it is first asked for
         if before:

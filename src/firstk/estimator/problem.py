@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from firstk import __version__, objectives, orderings, solvers
 from firstk._base.checks import (
@@ -21,7 +22,10 @@ from firstk._base.checks import (
     check_finite,
     check_flag,
     check_matrix,
+    check_verbose,
     class_path,
+    is_int,
+    is_share,
 )
 from firstk._base.json_records import settings_of
 from firstk._base.linalg import row_space, signed
@@ -83,6 +87,7 @@ class Problem:
     network: str | MLP | nn.Module = "linear"
     init: str | ArrayLike = "auto"
     device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
     seed: int = 0
     verbose: Verbose = False
     processes: Processes | None = None  # those that share the rows; None where all rows are here
@@ -94,6 +99,26 @@ class Problem:
         pairs = self.objective.supervision == "pairs"
         moments = PairMoments(self.solver.precision) if pairs else Moments(self.solver.precision, owner="fit")
         return Statistics(moments, RowSample(self.objective.sample_size or sample_capacity(n_features)), n_features)
+
+    def seeded(self) -> Problem:
+        """Return the problem with the seed of its training drawn, after a check of what training starts from."""
+        if not self.solver.trains:
+            for name in ("init", "device"):
+                check_choice(getattr(self, name), ("auto",), name, "PrefixEncoder with a closed form")
+            return self
+        named = isinstance(self.init, str) and self.init in ("auto", "random")
+        if not isinstance(self.network, str) and not named:
+            raise IllegalCombinationError(
+                f"init={'an array' if not isinstance(self.init, str) else repr(self.init)} with a nonlinear network",
+                "a network starts with the weights it was made with",
+                "init='auto', and for a start of your own a torch module as network",
+            )
+        if getattr(self.solver, "resume", False) and self.random_state is None:
+            raise InvalidInputError(
+                "Gradient(resume=True) needs a random_state, in the run that is stopped as in the one that goes on: "
+                "with random_state=None every run draws a seed of its own. Set PrefixEncoder(random_state=0), say."
+            )
+        return replace(self, seed=int(check_random_state(self.random_state).randint(2**31 - 1)))
 
     def check_streamable(self, what: str) -> None:
         """Raise an error where `what` keeps statistics alone and the solver needs the rows."""
@@ -362,8 +387,24 @@ def pose(
     *,
     network: object = "linear",
     pairs: bool = False,
+    verbose: object = False,
+    **start: Any,
 ) -> Problem:
-    """Resolve the three axes, once, and raise an error for combinations that are not defined."""
+    """Resolve the three axes, once, and raise an error for combinations that are not defined.
+
+    Parameters
+    ----------
+    objective, ordering, solver, n_components, network, verbose
+        As `PrefixEncoder` takes them.
+    pairs : bool
+        Whether the data are pairs.
+    **start
+        init, device and random_state, which `Problem.seeded` checks.
+    """
+    named = n_components is None or (isinstance(n_components, str) and n_components == "rank")
+    if not named and not is_share(n_components) and (not is_int(n_components) or n_components < 1):
+        expected = "a positive int, a share in (0, 1), 'rank' or None"
+        raise bad_parameter("n_components", "PrefixEncoder", expected, n_components)
     goal = objectives.resolve(objective).resolved(pairs)
     if not objectives.registered(goal):
         _check_conventions(goal)
@@ -383,7 +424,8 @@ def pose(
     auto = isinstance(solver, str) and solver == "auto"
     chosen = solvers.resolve(_default_solver(goal, order, net) if auto else solver)
     chosen.check_combination(goal, order, net)
-    return Problem(goal, order, chosen, n_components, network=net)
+    shown = check_verbose(verbose, "PrefixEncoder")
+    return Problem(goal, order, chosen, n_components, network=net, verbose=shown, **start)
 
 
 def _default_solver(objective: Objective, ordering: Ordering, network: str | MLP | nn.Module) -> str:

@@ -117,9 +117,7 @@ def uncentred(encoder: PrefixEncoder) -> PrefixEncoder:
 
     Its cosines do not depend on the norms of vectors.
     """
-    found = PrefixEncoder(**encoder.get_params(deep=False))
-    found._adopt(_without_means(fitted_encoder(encoder, "uncentred")), encoder.n_features_in_, None)
-    return found
+    return encoder.with_encoder(_without_means(fitted_encoder(encoder, "uncentred")))
 
 
 def _without_means(fitted: FittedEncoder) -> FittedEncoder:
