@@ -288,7 +288,6 @@ def _as_json(encoder: PrefixEncoder, task: FileTask, report: Report | None, out:
 
 def _lines(encoder: PrefixEncoder, task: FileTask, report: Report | None, out: Path, explain: bool) -> Iterator[str]:
     """Yield the answer and the table of lengths; with `explain`, all there is to say."""
-
     fitted = encoder.encoder_
     if report is None:
         yield f"Nothing was held out, so nothing was evaluated. Saved in {out}. Next:"

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
     from torch import nn
 
+# In which codes are searched, whatever the objective: curves and precision tables compare codes by cosine after
+# truncation, so a store that compared them otherwise would keep another share than was promised. Where the lengths of
+# vectors carry meaning (keep="dot_products" of vectors that are not normalized), name the metric of a store explicitly.
+SEARCH_METRIC = "cosine"
 # Entries of a block while encoding: the centred copy of the input stays this small.
 _BLOCK_ENTRIES = 4_000_000
 # Share of nonzero numbers below which sparse rows are multiplied as they are.
@@ -480,8 +484,11 @@ class FittedEncoder:
             shape, record = read_config(config, path)
             network, d, p = _restored_network(shape, arrays, module, path), shape.d, shape.p
             cells, bit_weights = _restored_cells(arrays, d, path)
-            learned = _restored_hashes(arrays, path)
-            profile = _restored_profile(arrays, d, p)
+            learned = arrays.pop(_LEARNED, None)
+            if learned is not None and not are_hashes(learned):
+                raise CorruptModelError(f"'{path}': array '{_LEARNED}' is no ascending list of hashes of 64 bits.")
+            described = within(arrays, _PROFILE)
+            arrays = {name: part for name, part in arrays.items() if not name.startswith(f"{_PROFILE}.")}
             _check_arrays(arrays, d, p, path, network)
             return cls(
                 **{name: arrays.get(name) for name in _ARRAYS},  # type: ignore[arg-type]
@@ -493,7 +500,7 @@ class FittedEncoder:
                 cells=cells,
                 bit_weights=bit_weights,
                 learned=learned,
-                profile=profile,
+                profile=RowProfile.from_arrays(described, d, p) if described else None,
             )
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             if isinstance(error, FirstkError):
@@ -566,22 +573,6 @@ def _restored_cells(arrays: dict[str, np.ndarray], d: int, path: str | Path) -> 
     ):
         raise CorruptModelError(f"'{path}': array '{_BIT_WEIGHTS}' is no {d} finite numbers of at least 0.")
     return cells, weights
-
-
-def _restored_hashes(arrays: dict[str, np.ndarray], path: str | Path) -> np.ndarray | None:
-    """Take the hashes of the documents that were learned from out of `arrays`; None of models that have none."""
-    found = arrays.pop(_LEARNED, None)
-    if found is not None and not are_hashes(found):
-        raise CorruptModelError(f"'{path}': array '{_LEARNED}' is no ascending list of hashes of 64 bits.")
-    return found
-
-
-def _restored_profile(arrays: dict[str, np.ndarray], d: int, p: int) -> RowProfile | None:
-    """Take the profile of the rows of the fit out of `arrays`; None of models that were saved without."""
-    own = within(arrays, _PROFILE)
-    for name in own:
-        del arrays[f"{_PROFILE}.{name}"]
-    return RowProfile.from_arrays(own, d, p) if own else None
 
 
 def _restored_network(

@@ -171,19 +171,15 @@ class Problem:
         if isinstance(moments, PairMoments):
             moments.update(rows["left"], rows["right"], rows.get("scores"))
         else:
-            moments.update(rows["X"], **self._supervision(rows))
+            y, takes = rows.get("y"), self.objective.supervision
+            labels = takes == "labels" or (takes == "labels or targets" and np.asarray(y).dtype.kind != "f")
+            given = {} if takes == "rows" else {"y": y} if labels else {"targets": y}
+            moments.update(rows["X"], **given, sample_weight=rows.get("weight"))
 
     def _sample(self, sample: RowSample, rows: Rows) -> RowSample:
         """Take rows into a sample: for the objective, or else for quantizers, by a hash that costs next to nothing."""
         kept = _weighty(rows)
         return sample.update(kept, None if self.objective.sample_size else row_priorities(kept))
-
-    def _supervision(self, rows: Rows) -> dict[str, np.ndarray | None]:
-        """Return labels or targets, and weights, under the names that moments have for them."""
-        y, takes = rows.get("y"), self.objective.supervision
-        labels = takes == "labels" or (takes == "labels or targets" and np.asarray(y).dtype.kind != "f")
-        given = {} if takes == "rows" else {"y": y} if labels else {"targets": y}
-        return given | {"sample_weight": rows.get("weight")}
 
     # -- from statistics to an encoder -----------------------------------------------------------------------
 
@@ -316,7 +312,9 @@ class Problem:
     def _solved_by(self, solver: Solver, request: FitRequest, choice: selection.Choice | None = None) -> FittedEncoder:
         statistics, encoder = request.statistics, solver.solve(request)
         if request.objective.conventions.scaling == "projection":
-            encoder = replace(encoder, components=_in_order(encoder.components))
+            # Orthonormal rows that span, prefix by prefix, what these span; signs by convention.
+            axes = np.ascontiguousarray(np.linalg.qr(encoder.components.T)[0].T)
+            encoder = replace(encoder, components=np.asarray(axes * signed(axes)[:, None]))
         if isinstance(self.n_components, float):
             held = np.cumsum(encoder.spectrum[: encoder.pinned])
             encoder = encoder[: 1 + int(np.searchsorted(held[:-1], self.n_components * held[-1], side="right"))]
@@ -330,7 +328,12 @@ class Problem:
         pencil = objective.pencil(statistics)
         if not objectives.registered(objective):
             _check_pencil(pencil, objective, statistics.moments.p)
-        mean, query_mean = _means(objective, statistics.moments)
+        moments = statistics.moments
+        if isinstance(moments, PairMoments):
+            mean, query_mean = moments.right_mean, moments.left_mean
+        else:
+            mean = np.zeros(moments.p) if objective.conventions.centring == "none" else moments.mean
+            query_mean = mean
         return FitRequest(
             objective,
             self.ordering,
@@ -534,17 +537,3 @@ def _with_documents(encoder: FittedEncoder, statistics: Statistics) -> FittedEnc
     moments = statistics.moments
     compared = isinstance(moments, PairMoments) and moments.scored and statistics.documents is None
     return replace(encoder, sample=vectors, record=replace(encoder.record, searched=not compared))
-
-
-def _in_order(components: np.ndarray) -> np.ndarray:
-    """Return rows that are orthonormal and span, prefix by prefix, what these span; signs by convention."""
-    axes = np.ascontiguousarray(np.linalg.qr(components.T)[0].T)
-    return np.asarray(axes * signed(axes)[:, None])
-
-
-def _means(objective: Objective, moments: Moments | PairMoments) -> tuple[np.ndarray, np.ndarray]:
-    """Return what is subtracted from documents and from queries, by the objective's line of the table."""
-    if isinstance(moments, PairMoments):
-        return moments.right_mean, moments.left_mean
-    mean = np.zeros(moments.p) if objective.conventions.centring == "none" else moments.mean
-    return mean, mean
