@@ -160,5 +160,5 @@ def test_weighted_neighbor_accuracy_is_the_weighted_mean_of_hits(digits):
 
 @pytest.mark.parametrize("weight", [[1.0], -np.ones(30), np.zeros(30), "much"])
 def test_weights_that_are_none_raise(digits, weight):
-    with pytest.raises(InvalidInputError, match="'sample_weight' of PrefixEncoder.score"):
+    with pytest.raises(InvalidInputError, match=r"'sample_weight' of PrefixEncoder.score"):
         PrefixEncoder(3).fit(digits.X_train).score(digits.X_test[:30], sample_weight=weight)

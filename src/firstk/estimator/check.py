@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import eigvalsh
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from firstk._base.checks import bad_parameter, check_prefix, is_real
 from firstk._base.rows import Rows, sliceable
@@ -324,6 +324,10 @@ def check_rows(
         for name, table in now.scores.items()
         if name in then.scores and (found := _kept(name, then.scores[name], table, k, confidence)) is not None
     )
+    best = None
+    if now.share is not None:  # of variance, in as many axes as today's rows would be given
+        spectrum = eigvalsh(rows.moments.St)
+        best = float(spectrum[-k:].sum() / spectrum.sum())
     return CheckReport(
         verdict=_verdict(kept, tolerance),
         k=k,
@@ -332,7 +336,7 @@ def check_rows(
         kept=kept,
         share_then=None if then.share is None else float(then.share[k - 1]),
         share_now=None if now.share is None else float(now.share[k - 1]),
-        share_best=None if now.share is None else _best_share(rows.moments, k),
+        share_best=best,
         drift=drift_between(then.cut(k), now.cut(k)),
         tolerance=float(tolerance),
         confidence=confidence,
@@ -375,7 +379,7 @@ def _kept(metric: str, then: ScoreTable, now: ScoreTable, k: int, confidence: fl
     before, after = then.kept(k, size), now.kept(k, size)
     if before[0] <= 0:
         return None
-    z = _quantile(confidence)
+    z = float(ndtri((1 + confidence) / 2))
     ratio = after[0] / before[0]
     # Error of a ratio of two independent numbers, to first order.
     of_profile = ratio * before[1] / before[0]
@@ -392,12 +396,6 @@ def _kept(metric: str, then: ScoreTable, now: ScoreTable, k: int, confidence: fl
         size,
         z * of_profile,
     )
-
-
-def _quantile(confidence: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri((1 + confidence) / 2))
 
 
 def _verdict(kept: tuple[Kept, ...], tolerance: float) -> str:
@@ -418,11 +416,6 @@ def _length(encoder: FittedEncoder, then: RowProfile) -> int:
     table = then.scores[RECALL]
     scores = table.score[-1]
     return int(table.k[np.flatnonzero(scores >= KEEP * scores.max())[0]])
-
-
-def _best_share(moments: Moments, k: int) -> float:
-    spectrum = eigvalsh(moments.St)
-    return float(spectrum[-k:].sum() / spectrum.sum())
 
 
 def _notes(then: RowProfile, now: RowProfile) -> list[str]:
