@@ -27,7 +27,7 @@ from firstk import PrefixEncoder
 from firstk._base.atomic_file import atomic_file
 from firstk.data import load_banking77, load_scifact
 from firstk.data.folder import data_folder
-from firstk.estimator.checking import CheckReport
+from firstk.estimator.check import CheckReport
 
 FITS, HALVES, MOST_FALSE = 20, 10, 0.02
 FOREIGN = 0.2

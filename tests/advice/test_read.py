@@ -96,7 +96,7 @@ def test_a_search_learns_from_some_queries_and_is_evaluated_on_the_others_over_t
 
 def test_an_objective_that_does_not_look_at_judgements_has_all_queries_held_out(folder):
     task, encoder = fitted(search(), "1", "reconstruction")
-    assert encoder.encoder_.config["rows"] == N
+    assert encoder.encoder_.record.rows == N
     expected = PrefixEncoder(3).fit(DOCUMENTS).curve_search(QUERIES, DOCUMENTS, JUDGED)
     found = evaluate(encoder, task.held_out, precisions=["float32"], baselines=False)
     assert found.n_evaluated == M

@@ -40,9 +40,9 @@ def test_rows_are_added_exactly(home):
     wanted.fit(digits.X[seen], digits.y[seen])
     found = PrefixEncoder.load(home / "more")
     np.testing.assert_allclose(found.components_, wanted.components_, atol=1e-4)  # products of float32 rows
-    config = found.encoder_.config
-    assert config["data_fingerprint"] == wanted.encoder_.config["data_fingerprint"]
-    assert (config["rows"], config["settings"]["shrinkage"], config["source_model"]) == (len(seen), 0.1, "pixels")
+    record = found.encoder_.record
+    assert record.data_fingerprint == wanted.encoder_.record.data_fingerprint
+    assert (record.rows, record.settings["shrinkage"], record.source_model) == (len(seen), 0.1, "pixels")
     said = json.loads(done.stdout)
     assert (said["rows"], said["held_out"]) == (len(seen), len(held))
     assert f"{len(seen) - 1000} rows added to the 1,000 of kept: {len(seen):,} in all" in done.stderr
@@ -65,7 +65,7 @@ def test_a_model_that_grew_can_grow_again(home):
     for base, out in (("kept", "once"), ("once", "twice")):
         done = firstk("fit", "new.npz", "--append", base, "--label", "label", "--held-out", "0", "-o", out, cwd=home)
         assert done.returncode == 0, done.stderr
-    assert PrefixEncoder.load(home / "twice").encoder_.config["rows"] == 1000 + 2 * 797
+    assert PrefixEncoder.load(home / "twice").encoder_.record.rows == 1000 + 2 * 797
 
 
 @pytest.mark.parametrize(

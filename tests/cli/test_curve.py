@@ -138,8 +138,8 @@ def test_the_held_out_part_is_the_one_that_fit_holds_out(folder, digits, tmp_pat
     firstk("fit", folder / "train.npz", "--objective", "fisher", "--label", "label", "-o", "model", folder=tmp_path)
     fitted = PrefixEncoder.load(tmp_path / "model")
     out = found(tmp_path, "model", folder / "train.npz", "--label", "label")
-    stored = fitted.encoder_.config["curve"]
-    assert out["curve"]["score"] == pytest.approx(stored["score"])
+    stored = fitted.encoder_.record.curve
+    assert out["curve"]["score"] == pytest.approx(list(stored.score))
 
 
 @pytest.fixture(scope="module")

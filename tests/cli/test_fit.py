@@ -120,7 +120,7 @@ def test_the_folder_holds_a_model_its_card_and_its_study(fisher):
 def test_a_second_fit_replaces_the_first(folder):
     for objective in ("reconstruction", "denoising"):
         run("fit", folder / "digits.npz", "--objective", objective, "-o", folder / "again", "--force")
-    assert PrefixEncoder.load(folder / "again").encoder_.config["objective"] == "denoising"
+    assert PrefixEncoder.load(folder / "again").encoder_.record.objective == "denoising"
 
 
 def test_same_seed_same_bytes_and_another_seed_another_part(folder):
@@ -484,7 +484,7 @@ def test_what_was_stopped_on_a_terminal_goes_on_without_one(folder, monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         fit_stream(PrefixEncoder(4, verbose=True), Stream(chunks), checkpoint=kept, progress=stop)
     again = fit_stream(PrefixEncoder(4), Stream(chunks), checkpoint=replace(kept, resume=True))
-    assert again.encoder_.config["rows"] == 1797
+    assert again.encoder_.record.rows == 1797
 
 
 TRAINED = (

@@ -207,14 +207,14 @@ def test_constant_input_raises(name, case):
 @metrics
 def test_nothing_is_written_into(name, case):
     encoder, data = case
-    before, config = copy.deepcopy(arrays_of(data)), dict(encoder.config)
+    before, record = copy.deepcopy(arrays_of(data)), copy.deepcopy(encoder.record)
     components = encoder.components.copy()
     prefix_curve(encoder, data, name, confidence=0.9)
     evaluate(encoder, data, metric=name, ks=[2], precisions=["int8"])
     for field, array in before.items():
         np.testing.assert_array_equal(getattr(data, field), array)
     np.testing.assert_array_equal(encoder.components, components)
-    assert encoder.config == config
+    assert encoder.record == record
 
 
 def test_what_is_no_encoder_is_named():

@@ -164,5 +164,6 @@ def test_training_gives_what_the_closed_form_gives_a_place_for(objective):
     fitted = fit(enc, data(objective.supervision))
     assert fitted.components_.shape == (2, P)
     assert np.isfinite(fitted.components_).all()
-    assert fitted.encoder_.config["objective"] == settled(objective).name
-    assert {"solver_settings", "estimator", "ended", "epochs", "optimality_gap"} <= set(fitted.encoder_.config)
+    assert fitted.encoder_.record.objective == settled(objective).name
+    assert fitted.encoder_.record.solver_settings
+    assert fitted.encoder_.record.epochs

@@ -118,7 +118,7 @@ def test_training_is_deterministic_and_changes_no_parameter(ordering):
     assert first.components_.tobytes() == second.components_.tobytes()
     assert first.ordering is ordering
     assert replace(ordering) == ordering
-    assert first.encoder_.config["ordering"] == ordering.name
+    assert first.encoder_.record.ordering == ordering.name
 
 
 @every_ordering

@@ -104,7 +104,7 @@ def test_an_objective_of_ones_own_is_solved_and_evaluated():
     assert enc.solver_ == "closed_form"
     assert enc.objective_ == Weighted(3.0)
     assert len(enc.curve(X[:50]).k) == 3
-    assert enc.encoder_.config["objective"] == "weighted"
+    assert enc.encoder_.record.objective == "weighted"
     expected = np.linalg.eigh(np.cov((X * [3, 1, 1, 1, 1, 1]).T, bias=True))[1][:, ::-1][:, :3].T
     np.testing.assert_allclose(np.abs(enc.components_), np.abs(expected), atol=1e-8)
 
@@ -112,7 +112,7 @@ def test_an_objective_of_ones_own_is_solved_and_evaluated():
 def test_its_settings_may_be_chosen():
     enc = PrefixEncoder(3, objective=Weighted("auto")).fit(X)
     assert enc.objective_ in Weighted("auto").candidates()
-    assert len(enc.encoder_.config["auto"]) == 2
+    assert len(enc.encoder_.record.auto) == 2
 
 
 def test_it_is_trained_to_the_same_axes():
@@ -149,7 +149,7 @@ def test_a_training_loss_of_ones_own():
     enc = PrefixEncoder(2, objective=Robust(), solver=Gradient(epochs=5), random_state=0).fit(X)
     assert enc.solver_ == "gradient"
     assert enc.optimality_gap_ is None
-    assert enc.encoder_.config["own_classes"]["objective"].endswith("Robust")
+    assert enc.encoder_.record.own_classes["objective"].endswith("Robust")
     assert enc.inverse_transform(enc.transform(X)).shape == X.shape
 
 
@@ -163,10 +163,7 @@ def test_no_base_class_is_needed():
 def test_an_ordering_of_ones_own_is_solved_and_trained():
     solved = PrefixEncoder(3, ordering=Last()).fit(X)
     assert solved.solver_ == "closed_form"
-    assert solved.encoder_.config["omega"] == {1: 0.5, 3: 0.5} or solved.encoder_.config["omega"] == {
-        "1": 0.5,
-        "3": 0.5,
-    }
+    assert solved.encoder_.record.omega == {"1": 0.5, "3": 0.5}
     pytest.importorskip("torch")
     trained = PrefixEncoder(3, ordering=Last(), solver=Gradient(), random_state=0).fit(X)
     np.testing.assert_allclose(np.abs(trained.components_), np.abs(solved.components_), atol=1e-4)
@@ -217,7 +214,7 @@ def test_the_encoder_is_saved_without_the_class(tmp_path, alone):
     with pytest.raises(AttributeError, match=r"set_params\(objective"):
         _ = back.objective_
     if not alone:
-        left_out = back.encoder_.config["parameters"]["left_out"]
+        left_out = back.encoder_.record.parameters.left_out
         assert set(left_out) == {"objective", "ordering"}
         assert all("class of your own" in reason for reason in left_out.values())
     for lost in (back, clone(back)):
@@ -225,8 +222,8 @@ def test_the_encoder_is_saved_without_the_class(tmp_path, alone):
             lost.fit(X)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        twice = PrefixEncoder.load(back.save(tmp_path / "again")).encoder_.config["parameters"]
-    assert set(twice["left_out"]) == {"objective", "ordering"}
+        twice = PrefixEncoder.load(back.save(tmp_path / "again")).encoder_.record.parameters
+    assert set(twice.left_out) == {"objective", "ordering"}
     again = back.set_params(objective=Weighted(3.0), ordering=Last())
     assert again.objective_ == Weighted(3.0)
     np.testing.assert_array_equal(again.fit(X).components_, enc.components_)

@@ -38,7 +38,7 @@ def test_every_format_with_metadata_carries_the_stamp(place, ending):
     stamp = open_codes(place / f"short.{ending}").record.stamp
     assert stamp == encoder.stamp(4, column="vectors")
     assert (stamp.model, stamp.source) == (encoder.fingerprint(), "some/minilm")
-    assert stamp.rows == encoder.config["data_fingerprint"]
+    assert stamp.rows == encoder.record.data_fingerprint
 
 
 def test_queries_of_another_model_are_an_error_that_names_both(place):

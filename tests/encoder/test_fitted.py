@@ -318,7 +318,7 @@ def test_a_saved_model_is_json_safetensors_and_a_card_and_nothing_else(fitted, t
 def test_saving_replaces_an_older_model(fitted, tmp_path):
     fitted["fisher"].save(tmp_path / "model")
     fitted["reconstruction"].save(tmp_path / "model")
-    assert PrefixEncoder.load(tmp_path / "model").encoder_.config["objective"] == "reconstruction"
+    assert PrefixEncoder.load(tmp_path / "model").encoder_.record.objective == "reconstruction"
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
@@ -346,7 +346,7 @@ def test_a_failure_while_saving_leaves_the_old_model(fitted, tmp_path, monkeypat
         with pytest.raises(InvalidInputError, match=r"No space left on device. Nothing was changed"):
             fitted["reconstruction"].save(target)
     assert failed
-    assert PrefixEncoder.load(target).encoder_.config["objective"] == "fisher"
+    assert PrefixEncoder.load(target).encoder_.record.objective == "fisher"
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 

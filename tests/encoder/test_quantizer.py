@@ -11,13 +11,14 @@ from scipy import sparse
 
 from firstk import Fisher, FittedEncoder, PrefixEncoder, Similarity
 from firstk._base.tensors import to_bytes
+from firstk.data.task import Pairs
 from firstk.encoder.network import TrainedMLP
 from firstk.encoder.quantizer import METRICS, cells
 from firstk.encoder.quantizer.weights import TAUS
 from firstk.encoder.storage.folder import read_model, write_model
 from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.integrations import parts
-from firstk.moments.statistics import Statistics, sample_of_documents
+from firstk.moments.statistics import Statistics
 
 N, P = 600, 12
 LABELS = np.arange(N) % 5
@@ -248,8 +249,7 @@ def test_codes_of_scored_pairs_have_no_codebooks_unless_there_is_a_store(scored,
     """They serve the order of all pairs, near and far; codebooks serve the nearest few of a store."""
     left, right = MANY, draw(1, len(MANY))
     scores = np.einsum("ij,ij->i", left, right) if scored else None
-    documents = None if store is None else sample_of_documents(store)
-    encoder = PrefixEncoder(objective=Similarity("neighbors", 0.5, 0.0))._fit_pairs(left, right, scores, documents)
+    encoder = PrefixEncoder(objective=Similarity("neighbors", 0.5, 0.0)).fit(Pairs(left, right, scores, store))
     fitted = encoder.encoder_
     if loaded:
         fitted.save(tmp_path / "model")

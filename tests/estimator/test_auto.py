@@ -109,7 +109,7 @@ def test_rows_take_the_most_shrinkage_within_a_standard_error_of_the_best():
     sample = RowSample(1000).update({"X": X, "y": y})
     slow = {a: slow_score(sample["X"], sample["y"], a) for a in (0.1, 0.3, 0.5, 0.7, 0.9)}
     means = {a: folds.mean() for a, folds in slow.items()}
-    assert {trial["shrinkage"]: trial["score"] for trial in enc.encoder_.config["auto"]} == pytest.approx(means)
+    assert {trial["shrinkage"]: trial["score"] for trial in enc.encoder_.record.auto} == pytest.approx(means)
     best = slow[max(means, key=means.get)]
     losses = {a: best - folds for a, folds in slow.items()}
     tied = [a for a, loss in losses.items() if loss.mean() <= max(5e-4, loss.std(ddof=1) / np.sqrt(5))]
@@ -280,7 +280,7 @@ def test_shared_work_and_early_stops_choose_what_all_fits_on_all_folds_do(kind):
     assert estimator.objective_ == slow.chosen
     table = slow.tables[0]
     folds_by_candidate = [np.cumsum(table[:, c]) / np.arange(1, 6) for c in range(table.shape[1])]
-    for trial, running in zip(estimator.encoder_.config["auto"], folds_by_candidate, strict=True):
+    for trial, running in zip(estimator.encoder_.record.auto, folds_by_candidate, strict=True):
         assert np.abs(running - trial["score"]).min() < 2e-3  # over the folds in which it took part
 
 

@@ -63,7 +63,7 @@ def test_streamed_is_fitted_on_the_other_rows(digits, size):
     np.testing.assert_array_equal(stream.held.y, y[parts.held])
     np.testing.assert_array_equal(stream.reference.X, X[parts.reference])
     assert stream.seen == len(X)
-    assert encoder.encoder_.config["rows"] == len(rest)
+    assert encoder.encoder_.record.rows == len(rest)
 
 
 def test_auto_settings_do_not_depend_on_batches(digits):
@@ -76,7 +76,7 @@ def test_labels_are_kept_for_judging_where_the_objective_does_not_take_them(digi
     X, y = digits
     encoder, stream = fitted(PrefixEncoder(8), X, y)
     assert stream.held.y is not None
-    assert encoder.encoder_.config["objective"] == "reconstruction"
+    assert encoder.encoder_.record.objective == "reconstruction"
 
 
 def test_half_precision_is_fitted_as_single(digits):

@@ -128,12 +128,18 @@ def test_a_halving_search(digits):
     assert search.fit(digits.X_train, digits.y_train).best_params_["objective__shrinkage"] in (0.1, 0.5, 0.9)
 
 
-def test_a_subclass_with_parameters_of_its_own():
-    class Short(PrefixEncoder):
-        def __init__(self, width=3):
-            super().__init__(width)
-            self.width = width
+class Small(PrefixEncoder):
+    """An estimator of a user's own, with an __init__ of its own."""
 
-    assert Short().set_params(width=4).get_params() == {"width": 4}
-    with pytest.raises(ValueError, match="Invalid parameter 'objective'"):
-        Short().set_params(objective="fisher")
+    def __init__(self, width=3):
+        self.width = width
+        super().__init__(width, objective="fisher")
+
+
+def test_a_subclass_has_the_parameters_of_its_own_init(digits):
+    small = Small().set_params(width=4)
+    assert small.get_params() == small.get_params(deep=False) == {"width": 4}
+    assert clone(small).n_components == 4
+    assert small.fit(digits.X_train, digits.y_train)[:2].transform(digits.X_test).shape[1] == 2
+    with pytest.raises(ValueError, match="objective"):
+        small.set_params(objective__shrinkage=0.5)

@@ -23,7 +23,8 @@ from firstk import (
     SparsePrefix,
 )
 from firstk._base.prefix_weights import resolve_omega
-from firstk.estimator.saving import parameters_of, parameters_to_json
+from firstk.encoder.record import FitRecord
+from firstk.estimator.saved_parameters import parameters_of, saved_parameters
 
 X = np.random.default_rng(0).standard_normal((40, 4)) * [4, 3, 2, 1]
 Y = np.arange(40) % 3
@@ -48,7 +49,7 @@ def test_parameters_come_back_equal(case, tmp_path):
     enc = PrefixEncoder(**CLOSED[case]).fit(X)
     back = PrefixEncoder.load(enc.save(tmp_path / "model"))
     assert back.get_params() == enc.get_params()
-    assert back.encoder_.config["parameters"]["left_out"] == {}
+    assert back.encoder_.record.parameters.left_out == {}
     assert back.fit(X).components_.tobytes() == enc.components_.tobytes()
 
 
@@ -64,16 +65,16 @@ EXPRESSIBLE = {
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in EXPRESSIBLE.items() for value in values])
 def test_what_trains_comes_back_equal_too(name, value):
-    said = parameters_to_json({name: value})
-    assert said["left_out"] == {}
+    said = saved_parameters({name: value})
+    assert said.left_out == {}
     encoder = PrefixEncoder().fit(X).encoder_
-    encoder = type(encoder)(**vars(encoder) | {"config": {"parameters": said}})
+    encoder = type(encoder)(**vars(encoder) | {"record": FitRecord(parameters=said)})
     assert parameters_of(encoder) == {name: value}
 
 
 def test_a_path_comes_back_as_text():
-    said = parameters_to_json({"solver": Gradient(checkpoint=Path("a") / "b")})
-    assert said["given"]["solver"]["settings"]["checkpoint"] == str(Path("a") / "b")
+    said = saved_parameters({"solver": Gradient(checkpoint=Path("a") / "b")})
+    assert said.given["solver"]["settings"]["checkpoint"] == str(Path("a") / "b")
 
 
 class Mine(Fisher):
@@ -92,9 +93,9 @@ class Mine(Fisher):
 def test_what_cannot_be_said_is_named(name, value, reason):
     import re
 
-    said = parameters_to_json({name: value})
-    assert said["given"] == {}
-    assert re.search(reason, said["left_out"][name])
+    said = saved_parameters({name: value})
+    assert said.given == {}
+    assert re.search(reason, said.left_out[name])
 
 
 def test_a_trained_network_says_so_after_loading(tmp_path):

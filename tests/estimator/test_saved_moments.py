@@ -10,7 +10,7 @@ from firstk._base import arrays
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.storage.folder import read_extra_bytes
 from firstk.encoder.storage.info import model_info
-from firstk.estimator.saving import MOMENTS
+from firstk.estimator.prefix_encoder import MOMENTS
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 
 RNG = np.random.default_rng(0)
@@ -38,7 +38,7 @@ def assert_same(found, wanted):
     np.testing.assert_allclose(found.spectrum_, wanted.spectrum_, rtol=1e-9)
     np.testing.assert_allclose(found.mean_, wanted.mean_, atol=1e-9)
     for name in ("rows", "data_fingerprint"):
-        assert found.encoder_.config[name] == wanted.encoder_.config[name]
+        assert getattr(found.encoder_.record, name) == getattr(wanted.encoder_.record, name)
 
 
 @pytest.mark.parametrize("case", CASES)

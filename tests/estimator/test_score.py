@@ -127,3 +127,38 @@ def test_what_cannot_be_scored_is_said(digits):
         InvalidInputError, match=r"Got LogisticRegression: to score what follows an encoder.*'accuracy'"
     ):
         make_scorer("1nn_accuracy")(pipe, X, y)
+
+
+@pytest.mark.parametrize("metric", ["head_accuracy", "explained_variance", "readback_variance"])
+def test_a_weight_counts_as_often_as_a_row_is_there(digits, metric):
+    objective = "fisher" if metric == "head_accuracy" else "reconstruction"
+    enc = PrefixEncoder(6, objective=objective).fit(digits.X_train, digits.y_train)
+    X, y = digits.X_test[:90], digits.y_test[:90]
+    weight = np.random.default_rng(0).integers(0, 4, len(X))
+    if metric == "readback_variance":  # parts of rows that are all there once: the mean of parts by their weight
+        number = np.arange(len(X)) % 5
+        weight = 1 + number
+        slow = [enc.curve(X[number == f], reference=X[number != f], metric=metric).at(6) for f in range(5)]
+        expected = np.average(slow, weights=[weight[number == f].sum() for f in range(5)])
+    else:
+        several = np.repeat(np.arange(len(X)), weight)
+        expected = enc.score(X[several], y[several], metric=metric)
+    assert enc.score(X, y, weight, metric=metric) == pytest.approx(expected, abs=1e-12)
+    assert enc.score(X, y, weight, metric=metric) != pytest.approx(enc.score(X, y, metric=metric), abs=1e-6)
+    assert enc.score(X, y, 3.0 * weight, metric=metric) == pytest.approx(expected, abs=1e-12)
+
+
+def test_weighted_neighbor_accuracy_is_the_weighted_mean_of_hits(digits):
+    enc = PrefixEncoder(8).fit(digits.X_train)
+    X, y = digits.X_test[:60], digits.y_test[:60]
+    single = [enc.score(X, y, np.arange(60) == i) for i in range(60)]  # whether row i is answered rightly
+    assert set(single) == {0.0, 1.0}
+    weight = np.linspace(0, 2, 60)
+    assert enc.score(X, y, weight) == pytest.approx(np.average(single, weights=weight))
+    assert enc.score(X, y) == pytest.approx(np.mean(single))
+
+
+@pytest.mark.parametrize("weight", [[1.0], -np.ones(30), np.zeros(30), "much"])
+def test_weights_that_are_none_raise(digits, weight):
+    with pytest.raises(InvalidInputError, match=r"'sample_weight' of PrefixEncoder.score"):
+        PrefixEncoder(3).fit(digits.X_train).score(digits.X_test[:30], sample_weight=weight)

@@ -64,7 +64,7 @@ def assert_same(a, b, tolerance):
     np.testing.assert_allclose(a.spectrum_, b.spectrum_, rtol=tolerance, atol=tolerance * np.abs(b.spectrum_).max())
     np.testing.assert_allclose(a.mean_, b.mean_, rtol=tolerance, atol=tolerance)
     assert a.objective_ == b.objective_
-    assert a.encoder_.config["rows"] == b.encoder_.config["rows"]
+    assert a.encoder_.record.rows == b.encoder_.record.rows
     if b.encoder_.head is not None:
         np.testing.assert_allclose(
             a.encoder_.head.weight, b.encoder_.head.weight, atol=tolerance * np.abs(b.encoder_.head.weight).max()

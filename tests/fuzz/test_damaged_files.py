@@ -98,7 +98,7 @@ def read_model(home):
     enc = PrefixEncoder.load(home / "model")
     found = [enc.transform(X), enc.encode_query(X, 1), enc.spectrum_, enc.encoder_.read_out(X, 1)]
     told = [line for line in str(model_info(home / "model")).splitlines() if "size on disk" not in line]
-    facts = (enc.predict(X).tolist(), dict(enc.encoder_.config), told)
+    facts = (enc.predict(X).tolist(), enc.encoder_.record, told)
     return (
         [part.tobytes() for part in found],
         repr(enc.get_params()),

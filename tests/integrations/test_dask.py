@@ -52,8 +52,8 @@ def lazily(part, cuts):
 def assert_same(found, expected, tolerance=1e-9):
     np.testing.assert_allclose(found.components_, expected.components_, rtol=0, atol=tolerance)
     np.testing.assert_allclose(found.mean_, expected.mean_, rtol=0, atol=tolerance)
-    assert found.encoder_.config["rows"] == expected.encoder_.config["rows"]
-    assert found.encoder_.config["data_fingerprint"] == expected.encoder_.config["data_fingerprint"]
+    assert found.encoder_.record.rows == expected.encoder_.record.rows
+    assert found.encoder_.record.data_fingerprint == expected.encoder_.record.data_fingerprint
 
 
 @pytest.mark.parametrize("case", CASES)

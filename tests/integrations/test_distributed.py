@@ -75,7 +75,7 @@ def test_a_checkpoint_of_two_ranks_goes_on_with_one(two, one_rank):
     encoder, found = cases.run("cross-entropy", slice(None), distributed, **extra)
     assert len(found["gradient"]) == 3 * (cases.N // 32), "three of six epochs were left"
     np.testing.assert_allclose(found["code"], first["whole"], rtol=0, atol=1e-9)
-    assert encoder.encoder_.config["epochs"] == 6
+    assert encoder.encoder_.record.epochs == 6
 
 
 def test_without_torchrun_there_is_a_sentence():

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from firstk import Classification, FittedEncoder, Gradient, PrefixEncoder, Similarity
 from firstk.encoder.network import TrainedMLP
+from firstk.encoder.record import FitRecord
 from firstk.exceptions import CorruptModelError, InvalidInputError, MissingExtraError
 
 onnx = pytest.importorskip("onnx", reason="needs the extra 'onnx'")
@@ -49,7 +50,7 @@ def random_encoder(rng, p, d, *, normalized, widths=None, unit_network=False, of
         mean=offset + rng.normal(size=p),
         query_mean=offset + rng.normal(size=p),
         normalized=normalized,
-        config={"objective": "made up", "settings": {}},
+        record=FitRecord("made up"),
         network=network,
     )
 
@@ -246,7 +247,7 @@ def test_metadata_say_what_it_is_and_the_checker_passes(digits, tmp_path):
     onnx.checker.check_model(model, full_check=True)
     facts = {entry.key: entry.value for entry in model.metadata_props}
     assert (facts["d"], facts["p"], facts["objective"], facts["network"]) == ("3", "64", "fisher", "linear")
-    assert exports.load(path).config["objective"] == "fisher"
+    assert exports.load(path).record.objective == "fisher"
 
 
 def test_a_custom_network_raises_with_the_way_out(tmp_path):

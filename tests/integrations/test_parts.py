@@ -45,7 +45,7 @@ def test_the_recipe_for_spark():
     expected = PrefixEncoder(objective="fisher").fit(X, NAMES)
     np.testing.assert_allclose(encoder.components_, expected.components_, rtol=0, atol=1e-9)
     assert list(encoder.encoder_.head.classes) == ["blue", "green", "red"]
-    assert encoder.encoder_.config["data_fingerprint"] == expected.encoder_.config["data_fingerprint"]
+    assert encoder.encoder_.record.data_fingerprint == expected.encoder_.record.data_fingerprint
 
 
 def test_the_recipe_for_ray():

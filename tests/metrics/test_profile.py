@@ -64,7 +64,7 @@ def test_a_constant_coordinate_has_a_finite_profile():
 
 def test_labels_add_the_objectives_own_metric():
     encoder = PrefixEncoder(objective="fisher").fit(X, Y).encoder_
-    assert set(measure_profile(encoder, X, Y).scores) == {"recall@10", encoder.config["metric"]}
+    assert set(measure_profile(encoder, X, Y).scores) == {"recall@10", encoder.record.metric}
     assert set(measure_profile(encoder, X).scores) == {"recall@10"}
 
 

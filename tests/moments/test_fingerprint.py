@@ -97,7 +97,7 @@ def test_multipliers_do_not_depend_on_the_width():
 
 
 def fingerprint(enc):
-    return enc.encoder_.config["data_fingerprint"]
+    return enc.encoder_.record.data_fingerprint
 
 
 def test_streams_and_merges_have_the_fingerprint_of_the_whole():

@@ -107,7 +107,7 @@ def test_any_cut_gives_the_fit_in_memory(objective, size):
     expected = PrefixEncoder(objective=objective).fit(X, Y)
     found = fit_stream(PrefixEncoder(objective=objective), Stream(batches(size)))
     np.testing.assert_allclose(found.components_, expected.components_, atol=1e-9)
-    assert found.encoder_.config["data_fingerprint"] == expected.encoder_.config["data_fingerprint"]
+    assert found.encoder_.record.data_fingerprint == expected.encoder_.record.data_fingerprint
 
 
 def test_the_number_of_workers_changes_no_byte():

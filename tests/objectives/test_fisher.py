@@ -78,7 +78,7 @@ def test_auto_settles_a_shrinkage_that_can_be_read(data):
     X, y = data
     enc = PrefixEncoder(objective=Fisher(shrinkage="auto")).fit(X, y)
     assert enc.objective_.shrinkage in (0.1, 0.3, 0.5, 0.7, 0.9)
-    tried = enc.encoder_.config["auto"]
+    tried = enc.encoder_.record.auto
     assert [row["shrinkage"] for row in tried] == [0.1, 0.3, 0.5, 0.7, 0.9]
     chosen = next(row for row in tried if row["shrinkage"] == enc.objective_.shrinkage)
     assert chosen["score"] >= max(row["score"] for row in tried) - 0.02  # within a standard error of the best
@@ -92,7 +92,7 @@ def test_auto_regularises_where_that_is_needed():
     y = np.arange(120) % 6
     X = rng.standard_normal((120, 90)) + (rng.standard_normal((6, 90)) * 0.35)[y]
     enc = PrefixEncoder(objective=Fisher(shrinkage="auto")).fit(X, y)
-    scores = {row["shrinkage"]: row["score"] for row in enc.encoder_.config["auto"]}
+    scores = {row["shrinkage"]: row["score"] for row in enc.encoder_.record.auto}
     assert enc.objective_.shrinkage >= 0.3
     assert scores[enc.objective_.shrinkage] > scores[0.1]
 

@@ -284,7 +284,7 @@ def test_auto_is_settled_into_numbers_that_can_be_read(pairs):
     settled = enc.objective_
     assert settled.shrinkage in (0.1, 0.3, 0.5, 0.7, 0.9)
     assert settled.neighbor_weight in (0.0, 0.25, 0.5)
-    assert len(enc.encoder_.config["auto"]) == 15
+    assert len(enc.encoder_.record.auto) == 15
     again = PrefixEncoder(objective=Similarity(shrinkage=settled.shrinkage, neighbor_weight=settled.neighbor_weight))
     np.testing.assert_array_equal(again.fit_pairs(left, right, s).components_, enc.components_)
 

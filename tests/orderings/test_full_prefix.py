@@ -38,7 +38,7 @@ def test_sampled_prefixes_find_the_same_axes(known):
     solver = Gradient(batch_size=256, epochs=300, learning_rate=0.02)
     ordering = FullPrefix(estimator="sampled")
     enc = PrefixEncoder(4, ordering=ordering, solver=solver, init="random", random_state=0).fit(known.X)
-    assert enc.encoder_.config["estimator"] == "sampled"
+    assert enc.encoder_.record.estimator == "sampled"
     assert paired_cosines(enc.components_, known.axes).min() > 0.99
 
 
@@ -48,8 +48,8 @@ def test_auto_says_which_estimator_it_took(known):
     )
     few.fit(known.X, np.arange(2000) % 3)
     many.fit(np.vstack([known.X, known.X + 0.1]), np.arange(4000) % 1500)
-    assert few.encoder_.config["estimator"] == "exact"
-    assert many.encoder_.config["estimator"] == "sampled"
+    assert few.encoder_.record.estimator == "exact"
+    assert many.encoder_.record.estimator == "sampled"
 
 
 def test_prefixes_cannot_be_drawn_for_a_loss_that_is_no_sum_over_rows(known):

@@ -24,5 +24,5 @@ def test_the_expectation_is_full_prefix_with_the_prior_as_omega(known):
 
 def test_draws_find_the_axes(known):
     enc = PrefixEncoder(4, ordering="nested_dropout", init="random", random_state=0).fit(known.X)
-    assert enc.encoder_.config["estimator"] == "sampled"
+    assert enc.encoder_.record.estimator == "sampled"
     assert paired_cosines(enc.components_, known.axes).min() > 0.995

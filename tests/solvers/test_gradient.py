@@ -134,10 +134,10 @@ def test_resume_gives_the_bytes_of_an_uninterrupted_run(digits, network, tmp_pat
 def test_a_run_that_is_over_is_not_taken_up_again(digits, tmp_path):
     settings = {"patience": 2, "validation": 0.2, "epochs": 300, "learning_rate": 0.05, "schedule": "constant"}
     whole = classified(digits, Gradient(checkpoint=tmp_path, **settings))
-    assert whole.encoder_.config["ended"] == "no better validation loss"
+    assert whole.encoder_.record.ended == "no better validation loss"
     again = classified(digits, Gradient(checkpoint=tmp_path, resume=True, **settings))
     same_bytes(whole, again)
-    assert again.encoder_.config == whole.encoder_.config
+    assert again.encoder_.record == whole.encoder_.record
     assert timeless(again.trace_) == timeless(whole.trace_)
 
 
@@ -220,7 +220,7 @@ def test_an_interrupt_keeps_the_best_state_and_says_so(digits):
     assert time.perf_counter() - began < 20
     assert signal.getsignal(signal.SIGINT) is before
     assert enc.score(digits.X_test, digits.y_test) > 0.85
-    assert enc.encoder_.config["ended"] == "interrupted"
+    assert enc.encoder_.record.ended == "interrupted"
 
 
 def test_a_diverging_run_names_the_learning_rate(digits):
@@ -248,8 +248,8 @@ def test_a_start_with_rows_that_are_zero_or_alike_is_refused(digits, row, why):
 def test_patience_stops_and_keeps_the_best_state(digits):
     solver = Gradient(patience=3, validation=0.2, epochs=500, learning_rate=0.05, schedule="constant")
     enc = classified(digits, solver)
-    assert enc.encoder_.config["ended"] == "no better validation loss"
-    assert enc.encoder_.config["epochs"] < 500
+    assert enc.encoder_.record.ended == "no better validation loss"
+    assert enc.encoder_.record.epochs < 500
     best = [entry["best_validation"] for entry in enc.trace_]
     assert best == sorted(best, reverse=True)
     assert best[-1] == best[-4] < best[0]
@@ -495,7 +495,7 @@ def test_a_run_ends_when_fifty_steps_moved_the_loss_by_less_than_the_tolerance(d
     enc = PrefixEncoder(4, solver=slow, init="random", random_state=0).fit(digits.X_train)
     losses = [entry["loss"] for entry in enc.trace_]
     assert losses[-1] < losses[0]
-    assert (enc.encoder_.config["ended"], enc.encoder_.config["epochs"]) == ("converged", 51)
+    assert (enc.encoder_.record.ended, enc.encoder_.record.epochs) == ("converged", 51)
 
 
 def test_a_checkpoint_of_other_moments_is_refused(tmp_path):

@@ -48,7 +48,7 @@ def test_axes_of_the_dense_fit(always_sparse, objective, shape, dtype, weighted)
     np.testing.assert_allclose(found.transform(X), dense.transform(X.toarray()), atol=1e-5)
     rebuilt = found.inverse_transform(found.transform(X.astype(np.float64)))
     np.testing.assert_allclose(rebuilt, dense.inverse_transform(dense.transform(X.toarray().astype(float))), atol=1e-6)
-    assert found.encoder_.config["rows"] == shape[0]
+    assert found.encoder_.record.rows == shape[0]
 
 
 def test_the_same_rows_give_the_same_bytes(always_sparse):

@@ -46,10 +46,10 @@ def test_two_runs_give_the_same_bytes_and_settings_are_recorded(classes):
     X, y = classes
     one, two = (PrefixEncoder(objective="error_bound", solver=QuasiNewton(max_iter=7)).fit(X, y) for _ in range(2))
     assert one.components_.tobytes() == two.components_.tobytes()
-    config = one.encoder_.config
-    assert (config["ended"], config["steps"]) == ("max_iter", 7)
-    assert config["solver_settings"] == {"max_iter": 7, "tolerance": 1e-8, "most": 128}
-    assert PrefixEncoder(objective="error_bound").fit(X, y).encoder_.config["ended"] == "tolerance"
+    record = one.encoder_.record
+    assert (record.ended, record.steps) == ("max_iter", 7)
+    assert record.solver_settings == {"max_iter": 7, "tolerance": 1e-8, "most": 128}
+    assert PrefixEncoder(objective="error_bound").fit(X, y).encoder_.record.ended == "tolerance"
 
 
 def test_rounding_in_the_data_moves_the_axes_little(classes):

@@ -223,6 +223,8 @@ class _Field:
     def checked(self, hint: Any, value: object, allowed: str = "") -> Any:
         """Return a value as its hint says; an error message calls what is allowed `allowed`."""
         origin, inner = get_origin(hint), get_args(hint)
+        if hint is Any:
+            return value
         name = "a sequence" if origin is tuple else getattr(hint, "__name__", str(hint))
         allowed = allowed or _DESCRIPTIONS.get(hint, name)
         if origin is Annotated:

@@ -9,7 +9,7 @@ from firstk._base.remote import shown_place
 from firstk._base.rows import half_as_single
 from firstk.advice.inputs import open_labeled
 from firstk.encoder.fitted import FittedEncoder
-from firstk.estimator.checking import TOLERANCE, CheckReport, NewRows, check_rows
+from firstk.estimator.check import TOLERANCE, CheckReport, NewRows, check_rows
 from firstk.exceptions import InvalidInputError
 
 # Rows of a batch: they are copied to float64 on the way into the moments.

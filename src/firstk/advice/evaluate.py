@@ -24,7 +24,6 @@ from firstk.advice.stored_codes import BitStrings, EncodedOnce, bit_strings, pro
 from firstk.data.precision import PRECISIONS, Precision, resolve_precision
 from firstk.data.task import Data, Pairs, Rows, Search, n_rows
 from firstk.encoder.fitted import FittedEncoder, check_fitted
-from firstk.encoder.naming import objective_name
 from firstk.exceptions import InvalidInputError
 from firstk.metrics._sweep import largest
 from firstk.metrics.bootstrap import MeanScore, PerRowScores, resampled_scores
@@ -33,7 +32,6 @@ from firstk.metrics.scorers import AS_IT_IS, Storage, full_width_neighbors
 from firstk.moments.fingerprint import row_priorities
 from firstk.moments.moments import Moments
 from firstk.quality.choose import CHANCE_CODE, simpler_codes
-from firstk.quality.curve import supported_lengths
 from firstk.quality.evaluation import Evaluation
 from firstk.quality.packed import Packed
 from firstk.quality.paired import DRAWS, TOLERANCE
@@ -203,7 +201,7 @@ def affordable(data: Data, metric: str, most_pairs: int | None) -> Data:
 
 def lead_metric(encoder: FittedEncoder, data: Data | None = None) -> str:
     """Return the metric that an evaluation is about: the objective's own, or the nearest that baselines have too."""
-    own = str(encoder.config["metric"]) if data is None else settled_metric(encoder, data)
+    own = encoder.record.metric if data is None else settled_metric(encoder, data)
     if isinstance(data, Rows) and data.y is not None and own in UNSUPERVISED:
         return metric_of_target(data.y)  # labels that the objective does not look at say what the codes are for
     labels = encoder.head is not None and encoder.head.classes is not None
@@ -284,7 +282,7 @@ def prefix_grid(d: int) -> tuple[int, ...]:
 
 def default_lengths(encoder: FittedEncoder) -> tuple[int, ...]:
     """Return the prefix lengths of rounded codes: those at which the order is fixed; `finer_ladder` where all are."""
-    return supported_lengths(encoder.config, encoder.d) or finer_ladder(encoder.d)
+    return encoder.record.supported_up_to(encoder.d) or finer_ladder(encoder.d)
 
 
 def default_bytes(encoder: FittedEncoder, also: float | None = None) -> tuple[int, ...]:
@@ -346,7 +344,7 @@ def rivals(
     for one in found:
         scores.setdefault(one.point.code, {})[one.point.k] = one.values[0].score
     ours = scores.get("", {})
-    worth, simpler = WORTH * (raw or max(ours.values())), simpler_codes(objective_name(encoder.config))
+    worth, simpler = WORTH * (raw or max(ours.values())), simpler_codes(encoder.record.title)
     taken: list[str] = []
     for code in baselines:
         both = [(k, score, ours[k]) for k, score in scores.get(code, {}).items() if k in ours]
@@ -458,7 +456,7 @@ class _Grid:
     def curves(self, baselines: Mapping[str, FittedEncoder], progress: Progress) -> list[Measured]:
         """Score prefixes of the encoder, and of baselines at fewer lengths, in float32: nothing is rounded."""
         d = self.encoder.d
-        few = self.ks if self.every else sorted({*ladder(d), *(supported_lengths(self.encoder.config, d) or ())})
+        few = self.ks if self.every else sorted({*ladder(d), *(self.encoder.record.supported_up_to(d) or ())})
         ks = self.ks if self.every else sorted({*prefix_grid(d), *few, *self.ks})
 
         def curve(code: str) -> list[Measured]:
@@ -619,9 +617,9 @@ class _Grid:
         facts: dict[str, Any] = {
             "metric": self.metric,
             "input_bytes": self.encoder.p * np.dtype(getattr(self.data.stored, "dtype", np.float32)).itemsize,
-            "label": objective_name(self.encoder.config),
+            "label": self.encoder.record.title,
             "unit": self.data.unit,
-            "supported": supported_lengths(self.encoder.config, self.encoder.d),
+            "supported": self.encoder.record.supported_up_to(self.encoder.d),
         }
 
         def of(part: int, **more: Any) -> Evaluation:

@@ -25,12 +25,11 @@ from firstk.advice.read import FileTask
 from firstk.advice.records import AxisStatistics, ImageSamples, Report
 from firstk.data.task import Data, Pairs, Rows, Search
 from firstk.encoder.fitted import FittedEncoder, check_fitted
-from firstk.encoder.naming import objective_name
+from firstk.encoder.record import FitRecord
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.ranking import rank_correlation
 from firstk.metrics.task import fit_readout
 from firstk.quality.choose import Choice, Limits, choose
-from firstk.quality.curve import supported_lengths
 from firstk.quality.evaluation import Evaluation
 from firstk.quality.packed import Packed
 
@@ -141,7 +140,7 @@ def _further(
 ) -> list[Evaluation]:
     """Score by further metrics, in float32, at a few prefix lengths."""
     found = []
-    listed = supported_lengths(fitted.config, fitted.d) or ()
+    listed = fitted.record.supported_up_to(fitted.d) or ()
     few = sorted({*ladder(fitted.d), *listed})
     if isinstance(data, Search):
         few = sorted({*(k for k in SHOWN if k < fitted.d), fitted.d})
@@ -180,24 +179,24 @@ def _about_new(choice: Choice | None) -> str:
 
 def _facts(encoder: FittedEncoder, task: FileTask, data: Data) -> dict[str, str | int | float]:
     """Return plain facts about an encoder and the data it was evaluated on."""
-    config, what = encoder.config, "pairs" if encoder.config.get("objective") == "pairs" else "rows"
+    fit = encoder.record
     name = place_of(str(task.place.source)).name
-    facts: dict[str, str | int | float] = {"file": name, "objective": objective_name(config)}
-    settings = _unusual_settings(config)
+    facts: dict[str, str | int | float] = {"file": name, "objective": fit.title}
+    settings = _unusual_settings(fit)
     facts |= {"settings": settings} if settings else {}
     facts |= {"labels": task.label} if task.label else {}
-    facts |= {"ordering": str(config.get("ordering")), "solver": str(config.get("solver"))}
-    facts |= {f"{what} fitted on": int(config["rows"])} if config.get("rows") else {}
+    facts |= {"ordering": fit.ordering, "solver": fit.solver}
+    facts |= {f"{fit.unit}s fitted on": fit.rows} if fit.rows else {}
     facts[f"{data.unit} held out"] = data.n
     if isinstance(data, Search):
         facts["documents"] = len(np.asarray(data.documents))
     return facts | {"columns": encoder.p, "coordinates": encoder.d, "firstk": __version__}
 
 
-def _unusual_settings(config: Mapping[str, Any]) -> str:
+def _unusual_settings(fit: FitRecord) -> str:
     """Return the settings of an objective that are not its default ones, as text."""
     try:
-        objective: Any = objectives.restore(str(config["objective"]), dict(config["settings"]))
+        objective: Any = objectives.restore(fit.objective, fit.settings)
     except (KeyError, TypeError, ValueError):  # an objective of the user's own
         return ""
     own = {f.name: (getattr(objective, f.name), f.default) for f in fields(objective)}

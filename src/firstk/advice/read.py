@@ -6,7 +6,6 @@ sides; a search is evaluated among all documents, because that is where its code
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +20,7 @@ from firstk.data.files.beside import load_columns
 from firstk.data.files.choosing import missing_column
 from firstk.data.task import Data, Pairs, Rows, Search
 from firstk.encoder.fitted import FittedEncoder
-from firstk.encoder.storage.card import saved_curve
+from firstk.encoder.record import FitRecord
 from firstk.estimator.fit_files import MOST_HELD, Stream, draw, draw_groups
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import METRICS, SEARCH
@@ -391,7 +390,7 @@ def _rows_for(encoder: FittedEncoder, request: Request, metric: str) -> FileTask
         _check_some(found, place.source)
         said = (
             f"Evaluated on {found.n:,} rows of {file} that are held out (drawn at random, seed "
-            f"{seed_of(encoder.config) if known else SEED}, as 'firstk fit' does)"
+            f"{seed_of(encoder.record) if known else SEED}, as 'firstk fit' does)"
         )
         if metric not in ALONE:
             said += f", against {reference.n:,} others of it. Give rows of their own with --reference"
@@ -430,7 +429,7 @@ def _about_labels(rows: Rows, metric: str) -> list[str]:
 
 def _other_question(encoder: FittedEncoder) -> list[str]:
     """Say so where a fit was evaluated by judgements, and rows without any are to follow."""
-    known = saved_curve(encoder.config, encoder.d)
+    known = encoder.record.curve_up_to(encoder.d)
     if known is None or known.metric not in SEARCH:
         return []
     return [
@@ -497,7 +496,7 @@ def _judged_for(encoder: FittedEncoder, request: Request) -> FileTask:
     held = data.subset(_at_most(new, request.most))
     if isinstance(held, Search):
         said = judged.described(held) + left_out
-        if encoder.learned is None and encoder.config.get("objective") == "pairs":
+        if encoder.learned is None and encoder.record.unit == "pair":
             notes.append(
                 "This model was saved without the hashes of the documents that it has learned from, so searches for "
                 "new documents cannot be told from others, and may fare worse than these. Fit it again to have them."
@@ -579,9 +578,8 @@ def training_parts(encoder: FittedEncoder, stream: Stream, nan: str = "refuse") 
     The model holds the fingerprint of its rows, their number and the seed. So the draw is made again, and it was this
     file if what is left over has that fingerprint. Labels that the fit looked at must be read along.
     """
-    config = encoder.config
-    for one in config.get("parts") or [{**config, "random_state": seed_of(config)}]:
-        recorded, rows, seed = one.get("data_fingerprint"), one.get("rows"), one.get("random_state")
+    for one in encoder.record.fits:
+        recorded, rows, seed = one.data_fingerprint, one.rows, one.random_state
         if recorded is None or rows is None:
             continue
         counts = {stream.rows - rows}
@@ -589,16 +587,15 @@ def training_parts(encoder: FittedEncoder, stream: Stream, nan: str = "refuse") 
             counts.add(min(round(HELD_OUT * stream.rows), MOST_HELD))
         for count in sorted(counts):
             if 0 <= count <= min(MOST_HELD, stream.rows - 1):
-                parts = draw(stream.rows, count / stream.rows, seed if isinstance(seed, int) else SEED)
+                parts = draw(stream.rows, count / stream.rows, SEED if seed is None else seed)
                 if recorded in _fingerprints(stream, parts):
                     return parts
     return None
 
 
-def seed_of(config: Mapping[str, Any]) -> int:
+def seed_of(record: FitRecord) -> int:
     """Return the seed by which ``firstk fit`` drew."""
-    given = (config.get("parameters") or {}).get("given", {}).get("random_state")
-    return given if isinstance(given, int) else SEED
+    return SEED if record.random_state is None else record.random_state
 
 
 def _fingerprints(stream: Stream, parts: HoldOut) -> set[str]:

@@ -165,7 +165,7 @@ def _map(stored: dict[str, np.ndarray], shape: tuple[int, int], layers: int | No
         raise ValueError("a map holds numbers that are not finite, or not float64")
     network: TrainedMLP | None = None
     if layers is not None:
-        network = restore_mlp({"layers": int(layers), "p": shape[1], "unit_code": False}, stored, path)
+        network = restore_mlp(stored, path, layers=int(layers), p=shape[1], normalize=False)
         if network.width != shape[0]:
             raise ValueError(f"a network has {network.width} outputs, and {shape[0]} are needed")
     elif stored:

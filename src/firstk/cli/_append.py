@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from firstk.cli._settings import settings_of
+from firstk.data.task import Pairs
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -43,12 +44,12 @@ class ModelToExtend:
         from firstk.estimator.prefix_encoder import PrefixEncoder
 
         encoder = PrefixEncoder.load(path)
-        rows = int(encoder.encoder_.config.get("rows", 0))
+        rows = encoder.encoder_.record.rows or 0
         if solvers.resolve(encoder.solver_).trains:
             raise InvalidInputError(
                 f"'{path}' was trained, on rows that it does not hold: nothing can be added to it. Fit all rows again."
             )
-        if not encoder._started():
+        if encoder.learns_from is None:
             raise InvalidInputError(
                 f"'{path}' was saved without the moments of its {rows:,} rows, so nothing can be added to it. Fit it "
                 "again with --save-moments (in Python: save(path, moments=True)); then --append adds to it."
@@ -58,8 +59,7 @@ class ModelToExtend:
     @property
     def source_model(self) -> str | None:
         """Name of the model that made the vectors, where it was given."""
-        name: str | None = self.encoder.encoder_.config.get("source_model")
-        return name
+        return self.encoder.encoder_.record.source_model
 
     def objective_name(self, asked: str) -> str:
         """Return the name of its objective; raise an error if another was asked for."""
@@ -70,7 +70,7 @@ class ModelToExtend:
 
     def extended_as(self, asked: PrefixEncoder, settings: Sequence[str], *, pairs: bool) -> PrefixEncoder:
         """Return the encoder that learns on from rows or pairs; raise an error where what was typed contradicts it."""
-        if self.encoder._learns_pairs() != pairs:
+        if (self.encoder.learns_from is Pairs) != pairs:
             was, now = ("rows", "pairs") if pairs else ("pairs", "rows")
             raise InvalidInputError(f"'{self.path}' learned from {was}, and these are {now}: fit a model of their own.")
         if self._typed("components") and self.encoder.n_components != asked.n_components:
@@ -94,14 +94,14 @@ class ModelToExtend:
 
     def added_to(self, encoder: PrefixEncoder) -> str:
         """Say how many rows were there, and how many were added."""
-        now = int(encoder.encoder_.config["rows"])
-        what = "pairs" if encoder._learns_pairs() else "rows"
+        now = encoder.encoder_.record.rows or 0
+        what = f"{encoder.encoder_.record.unit}s"
         return f"{now - self.rows:,} {what} added to the {self.rows:,} of {self.path}: {now:,} in all."
 
 
 def check_keeps_moments(encoder: PrefixEncoder, *, pairs: bool) -> None:
     """Raise an error, before the work, for a fit whose moments would be of no use."""
-    if encoder._posed(pairs=pairs).solver.trains:
+    if encoder.problem(pairs=pairs).solver.trains:
         raise InvalidInputError(
             "--save-moments has no use for this fit: it is trained on the rows themselves, and nothing can be added to "
             "it. Leave it out, or choose an objective with a closed form, such as fisher."
@@ -123,5 +123,5 @@ def _setting(encoder: PrefixEncoder, name: str) -> object:
         return getattr(_objective_of(encoder), setting)
     if member == "ordering":
         return orderings.resolve(encoder.ordering)
-    found: object = encoder.solver_ if member == "solver" and encoder._started() else getattr(encoder, member)
+    found: object = encoder.solver_ if member == "solver" and encoder.learns_from else getattr(encoder, member)
     return found

@@ -176,7 +176,7 @@ def _baselines(encoder: FittedEncoder, task: FileTask) -> tuple[Any, list[str]]:
         return baselines_of(None, p=encoder.p), [
             "PCA and uncentred SVD are not evaluated: give rows to fit them on with --reference."
         ]
-    found, fitted = baselines_of(task.train.X), encoder.config.get("rows")
+    found, fitted = baselines_of(task.train.X), encoder.record.rows
     if fitted is None or task.train.n == fitted:
         return found, []
     return found, [

@@ -137,7 +137,7 @@ def fit(
     elif save_moments:
         check_keeps_moments(encoder, pairs=from_pairs)
     kept = Checkpoint(beside(out, ".checkpoint"), resume=resume)
-    if resume and encoder._pose(pairs=from_pairs).solver.trains:
+    if resume and encoder.problem(pairs=from_pairs).solver.trains:
         typer.echo(
             "firstk: note: --resume has no effect here: this fit is trained, no checkpoint is kept, and it starts from "
             "the beginning. In Python, Gradient(checkpoint=..., resume=True) goes on.",
@@ -165,6 +165,7 @@ def fit(
 def _learns_pairs(encoder: PrefixEncoder, place: Any, settings: Any, base: ModelToExtend | None) -> bool:
     """Tell whether the fit learns from pairs or judgements; raise for an objective that needs what is not there."""
     from firstk import objectives
+    from firstk.data.task import Pairs
 
     goal = objectives.resolve(encoder.objective if base is None else base.encoder.objective)
     if place.label is None and place.labels is None and goal.supervision in ("labels", "targets", "labels or targets"):
@@ -173,9 +174,9 @@ def _learns_pairs(encoder: PrefixEncoder, place: Any, settings: Any, base: Model
             "their file."
         )
     if base is not None:  # rows are added to what the model learned from; judgements may still evaluate it
-        return base.encoder._learns_pairs()
+        return base.encoder.learns_from is Pairs
     if place.pairs is not None:
-        encoder._posed(pairs=True)  # an objective that does not take pairs raises before anything is read
+        encoder.problem(pairs=True)  # an objective that does not take pairs raises before anything is read
         return True
     # Similarity that is told what to keep of the vectors does not look at judgements.
     told = any(word.replace(" ", "").startswith("objective.keep=") for word in settings)
@@ -196,13 +197,13 @@ def _learn(encoder: PrefixEncoder, task: FileTask, kept: Checkpoint, dask: str |
         reading = row_progress(lambda: task.rows, quiet=not shown, what="reading", row_bytes=task.width * task.itemsize)
         with reading as progress, _telling_how_to_go_on(kept), _cluster(dask) as elsewhere:
             fit_stream(encoder, train, checkpoint=kept, progress=progress, elsewhere=elsewhere)
-    elif not encoder._started():
+    elif encoder.learns_from is None:
         encoder.fit(train)
     elif isinstance(train, Pairs):
         encoder.partial_fit_pairs(train.left, train.right, train.scores)
     elif isinstance(train, Search):
         pairs = train.positives
-        if encoder._learns_pairs():
+        if encoder.learns_from is Pairs:
             encoder.partial_fit_pairs(pairs.left, pairs.right)
         else:
             encoder.partial_fit(train.documents)
@@ -267,9 +268,9 @@ def _as_json(encoder: PrefixEncoder, task: FileTask, report: Report | None, out:
     fitted = encoder.encoder_
     found: dict[str, Any] = {
         "model": str(out),
-        "objective": fitted.config["objective"],
-        "settings": fitted.config["settings"],
-        "rows": fitted.config["rows"],
+        "objective": fitted.record.objective,
+        "settings": fitted.record.settings,
+        "rows": fitted.record.rows,
         "dropped": task.dropped,
         "held_out": 0 if task.held_out is None else task.held_out.n,
         "width": fitted.p,
@@ -287,8 +288,6 @@ def _as_json(encoder: PrefixEncoder, task: FileTask, report: Report | None, out:
 
 def _lines(encoder: PrefixEncoder, task: FileTask, report: Report | None, out: Path, explain: bool) -> Iterator[str]:
     """Yield the answer and the table of lengths; with `explain`, all there is to say."""
-    from firstk.encoder.naming import learned_from, objective_name
-
     fitted = encoder.encoder_
     if report is None:
         yield f"Nothing was held out, so nothing was evaluated. Saved in {out}. Next:"
@@ -300,8 +299,8 @@ def _lines(encoder: PrefixEncoder, task: FileTask, report: Report | None, out: P
         yield from lengths_table(report.lead, fitted.p)
     yield ""
     yield (
-        f"{objective_name(fitted.config)}: {number_of(fitted.d, 'coordinate')} of {fitted.p:,}, fitted on "
-        f"{number_of(fitted.config['rows'], learned_from(fitted.config))} ({fitted.config['solver']}). Saved in {out}."
+        f"{fitted.record.title}: {number_of(fitted.d, 'coordinate')} of {fitted.p:,}, fitted on "
+        f"{number_of(fitted.record.rows or 0, fitted.record.unit)} ({fitted.record.solver}). Saved in {out}."
     )
     if task.dropped:
         yield f"{number_of(task.dropped, 'row')} with NaN, infinity or missing numbers {were(task.dropped)} left out."

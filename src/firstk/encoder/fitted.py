@@ -6,7 +6,7 @@ It needs numpy and nothing that was used to fit it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,19 +17,20 @@ import numpy as np
 from firstk._base.array_types import MatrixLike, SparseMatrix
 from firstk._base.arrays import are_hashes, under, within
 from firstk._base.checks import bad_parameter, check_choice, check_finite, check_matrix, check_prefix
+from firstk._base.json_records import to_plain
 from firstk._base.linalg import signed
 from firstk._base.progress import tracked
 from firstk._base.rows import Rows, as_dense, is_sparse, projected, unit_rows
 from firstk.bits.cells import Cells
 from firstk.bits.embedded import Embedded
 from firstk.data.stamp import CodeStamp
-from firstk.encoder.naming import learned_from
 from firstk.encoder.network import Network, restore_mlp
 from firstk.encoder.profile import RowProfile
 from firstk.encoder.quantizer.embedded import METRICS, EmbeddedQuantizer
 from firstk.encoder.quantizer.weights import DOCUMENTS_TAU, check_tau, document_weights, query_weights
-from firstk.encoder.storage.card import model_card, saved_choice, saved_curve
-from firstk.encoder.storage.folder import check_facts, model_files, parse_model, read_model, write_model
+from firstk.encoder.record import FitRecord, ModelShape, read_config
+from firstk.encoder.storage.card import model_card
+from firstk.encoder.storage.folder import model_files, parse_model, read_model, write_model
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 from firstk.quality.choose import Choice
 from firstk.quality.curve import PrefixCurve
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
     from torch import nn
 
+# In which codes are searched, whatever the objective: curves and precision tables compare codes by cosine after
+# truncation, so a store that compared them otherwise would keep another share than was promised. Where the lengths of
+# vectors carry meaning (keep="dot_products" of vectors that are not normalized), name the metric of a store explicitly.
+SEARCH_METRIC = "cosine"
 # Entries of a block while encoding: the centred copy of the input stays this small.
 _BLOCK_ENTRIES = 4_000_000
 # Share of nonzero numbers below which sparse rows are multiplied as they are.
@@ -131,8 +136,8 @@ class FittedEncoder:
     normalized : bool
     pinned : int
         How many axes the objective determines; those after it continue by variance.
-    config : mapping
-        JSON values that record how it was fitted: objective, ordering, solver, metric, number of rows.
+    record : FitRecord
+        How it was fitted: objective, ordering, solver, metric, number of rows.
     network : Network or None
         A network between the centred vector and the code: ``z = B network(x - mean)``, B then of shape (d, width of
         the network's output).
@@ -160,7 +165,7 @@ class FittedEncoder:
     head: Head | None = None
     normalized: bool = False
     pinned: int = 0
-    config: Mapping[str, Any] = field(default_factory=dict)
+    record: FitRecord = field(default_factory=FitRecord)
     network: Network | None = None
     origin: np.ndarray | None = None
     cells: Cells | None = None
@@ -235,7 +240,7 @@ class FittedEncoder:
         """Rebuild vectors from the first coordinates of their codes; the width of `Z` is the prefix length."""
         if self.decoder is None:
             raise InvalidInputError(
-                f"{owner} has no meaning for objective '{self.config.get('objective')}': it has no decoder."
+                f"{owner} has no meaning for objective '{self.record.objective}': it has no decoder."
             )
         codes = check_matrix(Z, owner, "Z")
         k = check_prefix(codes.shape[1], self.d, owner)
@@ -246,9 +251,7 @@ class FittedEncoder:
     def read_out(self, X: MatrixLike, k: int | None = None, *, owner: str = "predict") -> np.ndarray:
         """Return scores of the objective's own head on the first `k` coordinates: targets, or one column a class."""
         if self.head is None:
-            raise InvalidInputError(
-                f"{owner} has no meaning for objective '{self.config.get('objective')}': it has no head."
-            )
+            raise InvalidInputError(f"{owner} has no meaning for objective '{self.record.objective}': it has no head.")
         return self.head.scores(self.encode(X, k, owner=owner))
 
     def __getitem__(self, prefix: slice) -> FittedEncoder:
@@ -380,8 +383,7 @@ class FittedEncoder:
         X = X.astype(np.float64) if is_sparse(X) else np.asarray(X, dtype=np.float64)
         weight = sample.get("weight")
         weight = None if weight is None else np.asarray(weight)
-        codebooks = self.config.get("searched", True)
-        return Cells.fit(self.encode(X, owner="quantizer"), weight, codebooks=codebooks)
+        return Cells.fit(self.encode(X, owner="quantizer"), weight, codebooks=self.record.searched)
 
     def fingerprint(self, k: int | None = None) -> str:
         """Return a checksum of all that turns a vector into its first k coordinates."""
@@ -396,10 +398,8 @@ class FittedEncoder:
 
     def stamp(self, k: int | None = None, *, column: str | None = None) -> CodeStamp:
         """Return the stamp of codes of the first k coordinates; `column` is that of the vectors."""
-        source, rows = self.config.get("source_model"), self.config.get("data_fingerprint")
-        if rows is not None:  # "1012 rows, 3fa9..." of whatever there is one of for each entry
-            rows = str(rows).replace(" rows", f" {learned_from(self.config)}s", 1)
-        return CodeStamp(self.fingerprint(k), self.fingerprint(), source, column, rows)
+        record = self.record
+        return CodeStamp(self.fingerprint(k), self.fingerprint(), record.source_model, column, record.fingerprint)
 
     # -- storage ---------------------------------------------------------------------------------------------
 
@@ -426,33 +426,29 @@ class FittedEncoder:
         extra : mapping of str or bytes, optional
             What further files hold, by name; :func:`firstk.encoder.storage.folder.read_extra` reads them.
         """
-        config, arrays = self._stored(curve, choice, source_model)
-        return write_model(path, config, arrays, card=model_card(config), extra=extra)
+        config, arrays, card = self._stored(curve, choice, source_model)
+        return write_model(path, config, arrays, card=card, extra=extra)
 
     def files(self) -> dict[str, bytes]:
         """Return the contents of the files that `save` writes, by name; `from_files` reads them."""
-        config, arrays = self._stored(None, None, None)
-        return model_files(config, arrays, card=model_card(config))
+        config, arrays, card = self._stored(None, None, None)
+        return model_files(config, arrays, card=card)
 
     def _stored(
         self, curve: PrefixCurve | None, choice: Choice | None, source_model: str | None
-    ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return the config and the arrays to save."""
+    ) -> tuple[dict[str, Any], dict[str, np.ndarray], str]:
+        """Return the config and the arrays to save, and the card."""
         arrays = {name: getattr(self, name) for name in _ARRAYS if getattr(self, name) is not None}
-        config = dict(self.config) | {
-            "d": self.d,
-            "p": self.p,
-            "pinned": int(self.pinned),  # a number of numpy's, where n_components was one
-            "normalized": bool(self.normalized),
-        }
-        config |= _provenance(self, curve, choice, source_model)
+        record = _provenance(self, curve, choice, source_model)
+        # A number of numpy's, where n_components was one.
+        shape = ModelShape(self.d, self.p, int(self.pinned), bool(self.normalized))
         if self.head is not None:
             names = _HEAD_ARRAYS + (_OWN_HEADS if self.head.own else ())
             arrays |= {f"head.{name}": getattr(self.head, name) for name in names}
-            config["classes"] = None if self.head.classes is None else _plain_labels(self.head.classes)
+            shape = replace(shape, classes=None if self.head.classes is None else _plain_labels(self.head.classes))
         if self.network is not None:
             arrays |= self.network.arrays()
-            config |= self.network.config()
+            shape = replace(shape, **self.network.config())
         cells = self.cells if self.cells is not None else self._storable_cells
         if cells is not None:
             arrays |= cells.arrays()
@@ -460,7 +456,7 @@ class FittedEncoder:
         arrays |= {} if self.learned is None else {_LEARNED: self.learned}
         if self.profile is not None:
             arrays |= under(_PROFILE, self.profile.to_arrays())
-        return config, arrays
+        return to_plain(shape) | record.to_json(), arrays, model_card(shape, record)
 
     @property
     def _storable_cells(self) -> Cells | None:
@@ -485,25 +481,26 @@ class FittedEncoder:
         cls, config: dict[str, Any], arrays: dict[str, np.ndarray], path: str | Path, module: nn.Module | None
     ) -> FittedEncoder:
         try:
-            check_facts(config, path)
-            network = _restored_network(config, arrays, module, path)
-            d, p = config.pop("d"), config.pop("p")
+            shape, record = read_config(config, path)
+            network, d, p = _restored_network(shape, arrays, module, path), shape.d, shape.p
             cells, bit_weights = _restored_cells(arrays, d, path)
-            learned = _restored_hashes(arrays, path)
-            profile = _restored_profile(arrays, d, p)
-            pinned, normalized = config.pop("pinned"), config.pop("normalized")
+            learned = arrays.pop(_LEARNED, None)
+            if learned is not None and not are_hashes(learned):
+                raise CorruptModelError(f"'{path}': array '{_LEARNED}' is no ascending list of hashes of 64 bits.")
+            described = within(arrays, _PROFILE)
+            arrays = {name: part for name, part in arrays.items() if not name.startswith(f"{_PROFILE}.")}
             _check_arrays(arrays, d, p, path, network)
             return cls(
                 **{name: arrays.get(name) for name in _ARRAYS},  # type: ignore[arg-type]
-                head=_restored_head(config, arrays, path),
-                normalized=normalized,
-                pinned=pinned,
-                config=config,
+                head=_restored_head(shape, arrays, path),
+                normalized=shape.normalized,
+                pinned=shape.pinned,
+                record=record,
                 network=network,
                 cells=cells,
                 bit_weights=bit_weights,
                 learned=learned,
-                profile=profile,
+                profile=RowProfile.from_arrays(described, d, p) if described else None,
             )
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             if isinstance(error, FirstkError):
@@ -523,8 +520,8 @@ def check_fitted(encoder: object, owner: str, name: str = "encoder") -> FittedEn
 
 def _provenance(
     encoder: FittedEncoder, curve: PrefixCurve | None, choice: Choice | None, source_model: str | None
-) -> dict[str, Any]:
-    """Return what is saved beside the arrays: what is given, else what was loaded with the encoder."""
+) -> FitRecord:
+    """Return the record to save: with what is given, else with what was loaded with the encoder."""
     owner = "save"
     if curve is not None and not isinstance(curve, PrefixCurve):
         raise bad_parameter("curve", owner, "a PrefixCurve or None", curve)
@@ -534,20 +531,20 @@ def _provenance(
         raise bad_parameter("source_model", owner, "the name of a model, or None", source_model)
     if choice is not None and not isinstance(choice, Choice):
         raise bad_parameter("choice", owner, "a Choice or None", choice)
-    known = curve or saved_curve(encoder.config, encoder.d)
-    # A choice goes with its curve: one that was loaded says nothing of a new one.
-    advice = choice or (saved_choice(encoder.config, encoder.d) if curve is None else None)
-    return {
-        "curve": None if known is None else known.to_dict(),
-        **({} if advice is None else {"choice": advice.to_dict()}),
-        "source_model": source_model or encoder.config.get("source_model"),
-    }
+    record = encoder.record
+    return replace(
+        record,
+        curve=curve or record.curve_up_to(encoder.d),
+        # A choice goes with its curve: one that was loaded says nothing of a new one.
+        choice=choice or (record.choice_up_to(encoder.d) if curve is None else None),
+        source_model=source_model or record.source_model,
+    )
 
 
-def _restored_head(config: dict[str, Any], arrays: Mapping[str, np.ndarray], path: str | Path) -> Head | None:
+def _restored_head(shape: ModelShape, arrays: Mapping[str, np.ndarray], path: str | Path) -> Head | None:
     if "head.weight" not in arrays:
         return None
-    labels, offset = config.pop("classes"), arrays["head.offset"]
+    labels, offset = shape.classes, arrays["head.offset"]
     if labels is not None and len(labels) != len(offset):
         raise CorruptModelError(f"'{path}' names {len(labels)} classes for a head of {len(offset)}.")
     if labels is not None and not _of_one_kind(labels):
@@ -578,27 +575,11 @@ def _restored_cells(arrays: dict[str, np.ndarray], d: int, path: str | Path) -> 
     return cells, weights
 
 
-def _restored_hashes(arrays: dict[str, np.ndarray], path: str | Path) -> np.ndarray | None:
-    """Take the hashes of the documents that were learned from out of `arrays`; None of models that have none."""
-    found = arrays.pop(_LEARNED, None)
-    if found is not None and not are_hashes(found):
-        raise CorruptModelError(f"'{path}': array '{_LEARNED}' is no ascending list of hashes of 64 bits.")
-    return found
-
-
-def _restored_profile(arrays: dict[str, np.ndarray], d: int, p: int) -> RowProfile | None:
-    """Take the profile of the rows of the fit out of `arrays`; None of models that were saved without."""
-    own = within(arrays, _PROFILE)
-    for name in own:
-        del arrays[f"{_PROFILE}.{name}"]
-    return RowProfile.from_arrays(own, d, p) if own else None
-
-
 def _restored_network(
-    config: Mapping[str, Any], arrays: dict[str, np.ndarray], module: nn.Module | None, path: str | Path
+    shape: ModelShape, arrays: dict[str, np.ndarray], module: nn.Module | None, path: str | Path
 ) -> Network | None:
     """Take a network's arrays out of `arrays` and rebuild it; None for linear encoders."""
-    kind = config.get("network", "linear")
+    kind = shape.network
     if module is not None and kind in ("linear", "mlp"):
         raise InvalidInputError(
             f"'{path}' holds a model with {'a linear encoder' if kind == 'linear' else 'an MLP of firstk'}, which "
@@ -608,7 +589,9 @@ def _restored_network(
         return None
     own = {name: arrays.pop(name) for name in list(arrays) if name.startswith("body.")}
     if kind == "mlp":
-        return restore_mlp(config, own, path)
+        if shape.layers is None or shape.unit_code is None:
+            raise CorruptModelError(f"'{path}' is a damaged firstk model: it does not say what its network is.")
+        return restore_mlp(own, path, layers=shape.layers, p=shape.p, normalize=shape.unit_code)
     if kind != "custom":
         raise CorruptModelError(f"'{path}' is a damaged firstk model: it has a network of unknown kind, {kind!r}.")
     if module is None:
@@ -618,7 +601,7 @@ def _restored_network(
         )
     from firstk.encoder.torch_network import restore_module
 
-    return restore_module(module, own, config["p"], path)
+    return restore_module(module, own, shape.p, path)
 
 
 def _prefix_of(prefix: slice) -> int | None:
@@ -628,8 +611,8 @@ def _prefix_of(prefix: slice) -> int | None:
     return stop
 
 
-def _plain_labels(classes: np.ndarray) -> list[Any]:
-    labels: list[Any] = classes.tolist()
+def _plain_labels(classes: np.ndarray) -> tuple[Any, ...]:
+    labels = tuple(classes.tolist())
     if not _of_one_kind(labels):
         raise InvalidInputError(
             "Only labels that are strings, numbers or booleans can be saved, all of one kind. Convert the labels first."
@@ -637,11 +620,11 @@ def _plain_labels(classes: np.ndarray) -> list[Any]:
     return labels
 
 
-def _of_one_kind(labels: list[Any]) -> bool:
+def _of_one_kind(labels: Sequence[Any]) -> bool:
     """Tell whether labels survive a round trip through an array: strings, or numbers, or booleans."""
     if len({type(label) for label in labels}) != 1 or not isinstance(labels[0], (str, int, float, bool)):
         return False
-    return np.asarray(labels).dtype.kind in "Uiufb" and np.asarray(labels).tolist() == labels
+    return np.asarray(labels).dtype.kind in "Uiufb" and np.asarray(labels).tolist() == list(labels)
 
 
 def _check_arrays(arrays: Mapping[str, np.ndarray], d: int, p: int, path: str | Path, network: Network | None) -> None:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -116,19 +116,18 @@ class TrainedMLP:
         return {"network": "mlp", "layers": len(self.weights), "unit_code": self.normalize}
 
 
-def restore_mlp(config: Mapping[str, Any], own: dict[str, np.ndarray], path: str | Path) -> TrainedMLP:
+def restore_mlp(own: dict[str, np.ndarray], path: str | Path, *, layers: int, p: int, normalize: bool) -> TrainedMLP:
     """Rebuild a network from its saved arrays; raise where their shapes do not fit."""
-    n = config["layers"]
     try:
-        weights = tuple(own.pop(f"body.{i}.weight") for i in range(n))
-        biases = tuple(own.pop(f"body.{i}.bias") for i in range(n))
+        weights = tuple(own.pop(f"body.{i}.weight") for i in range(layers))
+        biases = tuple(own.pop(f"body.{i}.bias") for i in range(layers))
     except KeyError as error:
         raise CorruptModelError(f"'{path}' lacks the array {error} of its network.") from None
-    if own or not _chained(weights, biases, config["p"]):
+    if own or not _chained(weights, biases, p):
         raise CorruptModelError(f"'{path}': the layers of its network do not fit one another.")
     if not all(np.isfinite(part).all() for part in (*weights, *biases)):
         raise CorruptModelError(f"'{path}': its network holds NaN or infinity.")
-    return TrainedMLP(weights, biases, config["unit_code"])
+    return TrainedMLP(weights, biases, normalize)
 
 
 def _chained(weights: Sequence[np.ndarray], biases: Sequence[np.ndarray], p: int) -> bool:

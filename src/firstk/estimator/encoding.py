@@ -258,7 +258,12 @@ def cut_bits(held: CodeRecord, wish: Wish) -> Encoding:
 
 def _like(encoder: Coder | None, table: Described, wish: Wish) -> Encoding:
     """Return the encoding of a file that was written before, for more documents or for queries."""
-    record = _record_of(wish.like)
+    record = CodeRecord.read(wish.like, open_vectors(wish.like).metadata)
+    if record is None:
+        raise InvalidInputError(
+            f"'{wish.like}' does not say how its codes were made. Give a file that 'firstk transform' wrote as "
+            "parquet, arrow, npz or safetensors."
+        )
     side = _settled_side(encoder, record, wish)
     bits = record.precision if isinstance(record.precision, Embedded) else None
     if encoder is not None:
@@ -271,7 +276,12 @@ def _like(encoder: Coder | None, table: Described, wish: Wish) -> Encoding:
         rounding: Precision = bits if side == "document" else PRECISIONS["float32"]
         made = replace(_of_vectors(table, None, side, rounding), metric=record.metric)
     else:
-        k = _checked_length(record, encoder, table, wish.like)
+        k, longest = record.k, table.width if encoder is None else encoder.d
+        if k > longest:
+            raise InvalidInputError(
+                f"'{wish.like}' holds codes of {k} coordinates, and these have {longest} at most. Use the model that "
+                "its codes were made with, and vectors of the same kind."
+            )
         made = (
             _of_vectors(table, k, side, record.precision)
             if encoder is None
@@ -279,26 +289,6 @@ def _like(encoder: Coder | None, table: Described, wish: Wish) -> Encoding:
         )
     record.stamp.check(made.made_by, f"'{wish.like}'", "these vectors" if encoder is None else "this model")
     return replace(made, like=str(wish.like))
-
-
-def _record_of(like: str | Path | None) -> CodeRecord:
-    record = CodeRecord.read(like, open_vectors(like).metadata)
-    if record is None:
-        raise InvalidInputError(
-            f"'{like}' does not say how its codes were made. Give a file that 'firstk transform' wrote as parquet, "
-            "arrow, npz or safetensors."
-        )
-    return record
-
-
-def _checked_length(record: CodeRecord, encoder: Coder | None, table: Described, like: object) -> int:
-    longest = table.width if encoder is None else encoder.d
-    if record.k > longest:
-        raise InvalidInputError(
-            f"'{like}' holds codes of {record.k} coordinates, and these have {longest} at most. Use the model that its "
-            "codes were made with, and vectors of the same kind."
-        )
-    return record.k
 
 
 def _settled_side(encoder: Coder | None, record: CodeRecord, wish: Wish) -> str:

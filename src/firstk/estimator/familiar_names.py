@@ -23,7 +23,7 @@ class FamiliarNames:
 
     def _fitted_as(self, name: str, *objectives: str) -> FittedEncoder:
         encoder: FittedEncoder = self.encoder_
-        if (found := encoder.config["objective"]) not in objectives:
+        if (found := encoder.record.objective) not in objectives:
             raise AttributeError(f"{name} is defined for {' and '.join(objectives)}; this objective is '{found}'.")
         return encoder
 
@@ -43,10 +43,10 @@ class FamiliarNames:
     def explained_variance_ratio_(self) -> np.ndarray:
         """Share of each coordinate in the variance ("reconstruction"), or in that between classes ("fisher")."""
         encoder = self._fitted_as("explained_variance_ratio_", "reconstruction", "fisher")
-        if encoder.config["objective"] == "reconstruction":
+        if encoder.record.objective == "reconstruction":
             total = float(self._moments("explained_variance_ratio_").variances().sum())
             return encoder.spectrum / total
-        if encoder.config["settings"]["reconstruction"] or encoder.head is None:
+        if encoder.record.settings["reconstruction"] or encoder.head is None:
             raise AttributeError("explained_variance_ratio_ is defined for Fisher(reconstruction=0).")
         directions = min(len(encoder.head.offset) - 1, encoder.p)
         if encoder.pinned < directions:

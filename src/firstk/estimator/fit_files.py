@@ -13,13 +13,15 @@ from pathlib import Path
 import numpy as np
 
 from firstk._base.checks import bad_parameter, is_real
+from firstk._base.json_records import to_plain
 from firstk._base.rows import half_as_single
 from firstk.data.files.contract import Batch
 from firstk.data.files.opening import VectorTable, open_vectors
 from firstk.data.task import Rows
+from firstk.encoder.record import FittedPart
 from firstk.estimator.prefix_encoder import PrefixEncoder
 from firstk.estimator.problem import FEWEST_ROWS, Problem, too_few_rows
-from firstk.estimator.saving import parameters_to_json
+from firstk.estimator.saved_parameters import saved_parameters
 from firstk.exceptions import InvalidInputError
 from firstk.moments.checkpoint import Checkpoint
 from firstk.moments.statistics import Statistics
@@ -172,13 +174,13 @@ def fit_stream(
     elsewhere : callable, optional
         What gathers the stream in place of this process: :func:`firstk.integrations.dask.gather`.
     """
-    chunks, parts, problem = stream.chunks, stream.parts, encoder._pose()
+    chunks, parts, problem = stream.chunks, stream.parts, encoder.problem().seeded()
     if problem.solver.trains:
         done = _trained(encoder, chunks, parts, progress)
     else:
         # Whether a bar was shown changes nothing: what was stopped on a terminal may go on without one.
         asked = encoder.get_params(deep=False) | {"verbose": False}
-        job = {"encoder": parameters_to_json(asked)}
+        job = {"encoder": to_plain(saved_parameters(asked))}
         done = (
             accumulate(
                 problem.statistics_of, chunks, parts, workers=workers, checkpoint=checkpoint, job=job, progress=progress
@@ -188,12 +190,14 @@ def fit_stream(
         )
         if done.statistics is None:
             raise no_row()
-        before, added = _parts(encoder), _part(done.statistics, encoder.random_state)
-        encoder._learn(done.statistics)
+        before = encoder.encoder_.record.fits if encoder.learns_from else ()
+        seed = encoder.random_state if isinstance(encoder.random_state, int) else None
+        added = FittedPart(done.statistics.moments.rows, str(done.statistics.fingerprint), seed)
+        encoder.learn(done.statistics)
         _check_enough(encoder._statistics.moments.rows)
         solved = encoder.encoder_  # solved now, not when it is first asked for
         if before:
-            encoder._encoder = replace(solved, config={**solved.config, "parts": [*before, added]})
+            encoder._encoder = replace(solved, record=replace(solved.record, parts=(*before, added)))
         if checkpoint is not None:
             checkpoint.remove()
     stream.keep(done.held, done.reference, done.rows + len_of(done.held))
@@ -204,23 +208,6 @@ def _check_enough(rows: int) -> None:
     """Raise an error for a file of so few rows that it must be the wrong one, or cut short."""
     if rows < FEWEST_ROWS:
         raise InvalidInputError(too_few_rows(rows))
-
-
-def _parts(encoder: PrefixEncoder) -> list[dict[str, object]]:
-    """Return the fits that an encoder is made of so far, each with what tells whether a file was among them."""
-    if not encoder._started():
-        return []
-    config = encoder.encoder_.config
-    seed = (config.get("parameters") or {}).get("given", {}).get("random_state")  # of a model that was loaded
-    return list(config.get("parts", [_part(encoder._statistics, seed)]))
-
-
-def _part(statistics: Statistics, seed: object) -> dict[str, object]:
-    return {
-        "rows": statistics.moments.rows,
-        "data_fingerprint": str(statistics.fingerprint),
-        "random_state": seed if isinstance(seed, int) else None,
-    }
 
 
 def _trained(
@@ -251,7 +238,7 @@ def _trained(
 
 def raise_if_interrupted(encoder: PrefixEncoder) -> None:
     """Raise after an interrupted training, which keeps its best state and returns: a command ends with Ctrl-C."""
-    if encoder.encoder_.config.get("ended") == "interrupted":
+    if encoder.encoder_.record.ended == "interrupted":
         raise KeyboardInterrupt
 
 

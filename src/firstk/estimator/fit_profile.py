@@ -77,7 +77,10 @@ def profile_of_fit(
     if profile is None or problem.solver.trains:
         return profile
     n, m = statistics.moments.rows, len(sample) * (_PARTS - 1) // _PARTS
-    factor = _seen(full, X) * 2 * m / (n + m)
+    seen = 1.0
+    if full.documents is not None and full.learned is not None:  # of a store, the documents that are in pairs
+        seen = float(np.isin(row_priorities({"X": X}), full.learned).mean())
+    factor = seen * 2 * m / (n + m)
     if factor < _LEAST:
         return replace(profile, held_out=True)
     if len(sample) < ENOUGH:
@@ -87,13 +90,6 @@ def profile_of_fit(
     except FirstkError:
         return profile
     return _corrected(profile, pairs, factor) if pairs else profile
-
-
-def _seen(statistics: Statistics, documents: np.ndarray) -> float:
-    """Return the share of the documents that the fit has seen: of a store, those that are in pairs; else all."""
-    if statistics.documents is None or statistics.learned is None:
-        return 1.0
-    return float(np.isin(row_priorities({"X": documents}), statistics.learned).mean())
 
 
 def _refits(
@@ -109,7 +105,7 @@ def _refits(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FirstkWarning)  # what there is to say was said of the fit itself
             other = problem.fit(sample.take(kept))[0]
-        other = replace(other, config=encoder.config)
+        other = replace(other, record=encoder.record)
         labels = None if y is None else y[held]
         both = [measure_profile(one, X[held], labels, sizes=(size,)) for one in (encoder, other)]
         if both[0] is not None and both[1] is not None:

@@ -6,32 +6,36 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
 from scipy.special import log_softmax, softmax
 from sklearn import config_context
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import ClassifierTags, Tags, check_random_state
+from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, validate_data
 
-from firstk import objectives
+from firstk import objectives, orderings
+from firstk._base import arrays
 from firstk._base.array_types import MatrixLike, SparseMatrix
 from firstk._base.checks import (
+    UnsavedMember,
     bad_parameter,
-    check_choice,
     check_matrix,
-    check_verbose,
+    check_prefix,
     check_weights,
     explaining_small_numbers,
     is_int,
-    is_share,
 )
 from firstk._base.progress import Verbose, showing
 from firstk._base.rows import sliceable
@@ -40,25 +44,31 @@ from firstk.data.task import Data, Pairs, Rows, Search
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
 from firstk.encoder.profile import RowProfile
-from firstk.estimator._evaluated import Evaluated
-from firstk.estimator.checking import NewRows, rows_and_labels
+from firstk.encoder.storage.folder import read_extra_bytes
+from firstk.encoder.storage.hub import local_folder, upload
+from firstk.estimator.check import TOLERANCE, CheckReport, NewRows, check_rows, rows_and_labels
 from firstk.estimator.familiar_names import FamiliarNames
 from firstk.estimator.fit_profile import ENOUGH, profile_of_fit
 from firstk.estimator.nested_parameters import NestedParameters
-from firstk.estimator.problem import Problem, pose
-from firstk.estimator.saving import SavedModels
-from firstk.exceptions import FirstkError, IllegalCombinationError, InvalidInputError, MissingExtraError
+from firstk.estimator.problem import Problem, pose, settled
+from firstk.estimator.saved_parameters import parameters_of, saved_parameters
+from firstk.estimator.score import score_of_rows
+from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError, MissingExtraError
+from firstk.metrics.curve import pair_metric, prefix_curve
 from firstk.metrics.judgements import Qrels, judgement_rows
 from firstk.metrics.profile import measure_profile
 from firstk.metrics.search import check_judgements
 from firstk.moments.pairs import PairMoments, check_pairs
-from firstk.moments.statistics import RowSample, Statistics, sample_of_documents
+from firstk.moments.statistics import Statistics, sample_of_documents
 from firstk.moments.targets import check_target, one_column
+from firstk.quality.choose import Choice
+from firstk.quality.curve import PrefixCurve
 
 if TYPE_CHECKING:
     import faiss
     import torch
     from numpy.typing import ArrayLike
+    from torch import nn
 
     from firstk.data.files import VectorTable
     from firstk.encoder.quantizer import EmbeddedQuantizer
@@ -72,17 +82,18 @@ if TYPE_CHECKING:
 else:
     from sklearn.utils.metaestimators import available_if
 
+# File of a model folder that holds the moments of the rows, where they were kept.
+MOMENTS = "moments.safetensors"
+
 
 def _has_partial_fit(self: PrefixEncoder) -> bool:
     """Tell whether moments of the rows are all that a fit needs; raise the reason where they are not."""
     try:
-        problem = self._posed(pairs=False)
+        problem = self.problem()
     except FirstkError:
         return True  # settings that mean nothing: the method itself raises their error
-    try:
+    with suppress(MissingExtraError):  # likewise
         problem.check_streamable("partial_fit")
-    except MissingExtraError:
-        return True  # likewise
     return True
 
 
@@ -93,7 +104,7 @@ def _has(part: str) -> Callable[[PrefixEncoder], bool]:
         if not self.__sklearn_is_fitted__():
             return objectives.provides(self.objective, part)
         if getattr(self.encoder_, part) is None:
-            objective = self.encoder_.config["objective"]
+            objective = self.encoder_.record.objective
             raise AttributeError(f"Objective '{objective}' has no {part}, so this has no meaning for it.")
         return True
 
@@ -104,15 +115,13 @@ def _has_probabilities(self: PrefixEncoder) -> bool:
     """Tell whether scores of the head are log-probabilities of classes, up to a constant."""
     if not self.__sklearn_is_fitted__():
         return objectives.gives_probabilities(self.objective)
-    objective = self.encoder_.config["objective"]
+    objective = self.encoder_.record.objective
     if self.encoder_.head is None or not objectives.gives_probabilities(self.objective_):
         raise AttributeError(f"Objective '{objective}' gives no probabilities, so this has no meaning for it.")
     return True
 
 
-class PrefixEncoder(
-    Evaluated, SavedModels, FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin, NestedParameters
-):
+class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin, NestedParameters):
     """Learn a code whose first k coordinates are the best k-dimensional code, for every k at once.
 
     Parameters
@@ -216,31 +225,43 @@ class PrefixEncoder(
             Labels for "fisher", numbers for "regression", either for "mixture".
         sample_weight : array-like of shape (n,), optional
         """
-        if isinstance(X, Data) or (hasattr(X, "chunks") and not hasattr(X, "shape")):
-            return self._fit_task(X)  # type: ignore[arg-type]
-        problem = self._pose()
-        statistics = self._statistics_of_collections(problem, {"X": X, "y": y, "weight": sample_weight}, reset=True)
+        if isinstance(X, Search):
+            if self.takes_pairs:
+                return self.fit_search(X.queries, X.documents, X.relevance)
+            return self._fit(Rows(X.documents))
+        if isinstance(X, (Rows, Pairs)):
+            return self._fit(X)
+        if hasattr(X, "chunks") and not hasattr(X, "shape"):
+            from firstk.estimator.fit_files import fit_stream
+
+            return fit_stream(self, X)  # type: ignore[arg-type]
+        return self._fit(Rows(X, y, sample_weight))  # type: ignore[arg-type]
+
+    def _fit(self, data: Rows | Pairs) -> PrefixEncoder:
+        return self.fit_problem(self.problem(pairs=isinstance(data, Pairs)).seeded(), data)
+
+    def fit_problem(self, problem: Problem, data: Rows | Pairs) -> PrefixEncoder:
+        """Fit on rows or pairs by a problem that was made of this encoder: what ``fit`` does after that.
+
+        Parameters
+        ----------
+        problem : Problem
+            As :meth:`problem` makes it, seeded, and maybe with processes that share the rows.
+        data : Rows or Pairs
+        """
+        statistics = self._statistics_of_collections(problem, data, reset=True)
         if statistics is not None:
             return self._solve(problem, statistics)
-        rows = self._checked_rows(problem, X, y, sample_weight, reset=True)
-        with explaining_small_numbers(rows["X"]):
-            self._hold(*problem.fit(rows))
+        documents = None
+        if isinstance(data, Pairs) and data.documents is not None:
+            documents = sample_of_documents(check_matrix(data.documents, "PrefixEncoder.fit_search"))
+        rows = self._checked(problem, data, reset=True)
+        with explaining_small_numbers(rows.get("X", 0.0)):
+            self._encoder, statistics = problem.fit(rows, documents)
+        self.__dict__.pop("_statistics", None)
+        if statistics is not None:  # sparse rows that stayed sparse have none
+            self._statistics = statistics
         return self
-
-    def _fit_task(self, train: Data | Stream) -> PrefixEncoder:
-        """Fit on what a task learns from."""
-        if isinstance(train, Rows):
-            return self.fit(train.X, train.y, train.weight)
-        if isinstance(train, Pairs):
-            store = None if train.documents is None else sample_of_documents(np.asarray(train.documents))
-            return self._fit_pairs(train.left, train.right, train.scores, store)
-        if isinstance(train, Search):
-            if self.takes_pairs:
-                return self.fit_search(train.queries, train.documents, train.relevance)
-            return self.fit(train.documents)
-        from firstk.estimator.fit_files import fit_stream
-
-        return fit_stream(self, train)
 
     @property
     def takes_pairs(self) -> bool:
@@ -258,14 +279,7 @@ class PrefixEncoder(
         The cost is one pass over the batch; the encoder is solved when it is next asked for. Where training needs the
         rows themselves there is no such method, and a fitted encoder stays as it is.
         """
-        self._check_learns_on()
-        problem, reset = self._pose(), not self._started()
-        problem.check_streamable("partial_fit")  # before rows are taken in that nothing could be solved from
-        statistics = self._statistics_of_collections(problem, {"X": X, "y": y, "weight": sample_weight}, reset=reset)
-        if statistics is None:
-            statistics = problem.accumulate(self._checked_rows(problem, X, y, sample_weight, reset=reset))
-        self._take_in(statistics)
-        return self
+        return self._partial_fit(Rows(X, y, sample_weight), "partial_fit")  # type: ignore[arg-type]
 
     def fit_pairs(self, left: MatrixLike, right: MatrixLike, scores: ArrayLike | None = None) -> PrefixEncoder:
         """Fit objective "similarity" on pairs.
@@ -277,20 +291,7 @@ class PrefixEncoder(
         scores : array-like of shape (n,), optional
             To what degree. None (or equal scores): all are positives.
         """
-        return self._fit_pairs(left, right, scores)
-
-    def _fit_pairs(
-        self, left: MatrixLike, right: MatrixLike, scores: ArrayLike | None, documents: RowSample | None = None
-    ) -> PrefixEncoder:
-        """Fit on pairs, of a store of `documents` where these are known."""
-        problem = self._pose(pairs=True)
-        statistics = self._statistics_of_collections(
-            problem, {"left": left, "right": right, "scores": scores}, reset=True
-        )
-        if statistics is not None:
-            return self._solve(problem, statistics)
-        self._hold(*problem.fit(self._checked_pairs(left, right, scores, reset=True), documents))
-        return self
+        return self._fit(Pairs(left, right, scores))  # type: ignore[arg-type]
 
     def fit_search(
         self,
@@ -317,25 +318,24 @@ class PrefixEncoder(
             judgement_rows(relevance, query_ids, document_ids), len(right), len(left), "PrefixEncoder.fit_search"
         )
         positive = table[table[:, 2] > 0]
-        store = sample_of_documents(check_matrix(right, "PrefixEncoder.fit_search"))
-        return self._fit_pairs(left[positive[:, 0]], right[positive[:, 1]], None, store)
+        return self._fit(Pairs(left[positive[:, 0]], right[positive[:, 1]], documents=right))
 
     def partial_fit_pairs(self, left: MatrixLike, right: MatrixLike, scores: ArrayLike | None = None) -> PrefixEncoder:
         """Take in more pairs; exact but for mined neighbors and "auto" choices, which see a fixed sample."""
+        return self._partial_fit(Pairs(left, right, scores), "partial_fit_pairs")  # type: ignore[arg-type]
+
+    def _partial_fit(self, data: Rows | Pairs, what: str) -> PrefixEncoder:
         self._check_learns_on()
-        problem, reset = self._pose(pairs=True), not self._started()
-        problem.check_streamable("partial_fit_pairs")
-        statistics = self._statistics_of_collections(
-            problem, {"left": left, "right": right, "scores": scores}, reset=reset
-        )
+        problem, reset = self.problem(pairs=isinstance(data, Pairs)).seeded(), self.learns_from is None
+        problem.check_streamable(what)  # before rows are taken in that nothing could be solved from
+        statistics = self._statistics_of_collections(problem, data, reset=reset)
         if statistics is None:
-            statistics = problem.accumulate(self._checked_pairs(left, right, scores, reset=reset))
-        self._take_in(statistics)
-        return self
+            statistics = problem.accumulate(self._checked(problem, data, reset=reset))
+        return self._take_in(statistics)
 
     def merge(self, other: PrefixEncoder) -> PrefixEncoder:
         """Take in what another encoder of the same kind has seen, exactly as if its rows had been seen here."""
-        if not isinstance(other, PrefixEncoder) or not other._started() or not self._started():
+        if not isinstance(other, PrefixEncoder) or other.learns_from is None or self.learns_from is None:
             raise InvalidInputError(
                 "merge takes a PrefixEncoder that has seen data and holds its moments, into another: a fitted one, not "
                 "one that was loaded or cut. To send moments to another machine: firstk.integrations.parts."
@@ -351,67 +351,60 @@ class PrefixEncoder(
         if self._statistics.n_features != other._statistics.n_features:
             widths = f"{self._statistics.n_features} and {other._statistics.n_features}"
             raise InvalidInputError(f"merge takes encoders of one width. Got {widths} columns.")
-        self._posed(pairs=self._learns_pairs()).check_streamable("merge")
-        self._take_in(other._statistics)
+        self.problem(pairs=self.learns_from is Pairs).check_streamable("merge")
+        return self._take_in(other._statistics)
+
+    def learn(self, statistics: Statistics) -> PrefixEncoder:
+        """Take in statistics that were accumulated elsewhere, of columns without names."""
+        self._note_width(np.empty((0, statistics.n_features)), reset=self.learns_from is None)
+        return self._take_in(statistics)
+
+    def _take_in(self, statistics: Statistics) -> PrefixEncoder:
+        self._check_learns_on()
+        if self.learns_from is None:
+            self._statistics = statistics
+        elif type(self._statistics.moments) is not type(statistics.moments):
+            raise InvalidInputError("An encoder learns from rows or from pairs, not from both. Fit two encoders.")
+        else:
+            self._statistics = self._statistics.merge(statistics)
+        self.__dict__.pop("_encoder", None)
         return self
 
-    def _posed(self, pairs: bool) -> Problem:
-        """Resolve the three axes; nothing is drawn at random."""
-        width = self.n_components
-        named = width is None or (isinstance(width, str) and width == "rank")
-        if not named and not is_share(width) and (not is_int(width) or width < 1):
-            expected = "a positive int, a share in (0, 1), 'rank' or None"
-            raise bad_parameter("n_components", "PrefixEncoder", expected, width)
-        return pose(self.objective, self.ordering, self.solver, self.n_components, network=self.network, pairs=pairs)
+    def problem(self, *, pairs: bool = False) -> Problem:
+        """Return what a fit solves: the three axes, resolved. Nothing is drawn at random, and no data are looked at."""
+        return pose(
+            self.objective,
+            self.ordering,
+            self.solver,
+            self.n_components,
+            network=self.network,
+            pairs=pairs,
+            init=self.init,
+            device=self.device,
+            random_state=self.random_state,
+            verbose=self.verbose,
+        )
 
-    def _pose(self, pairs: bool = False) -> Problem:
-        """Resolve the three axes, and draw the seed where the solver trains."""
-        problem = replace(self._posed(pairs), verbose=check_verbose(self.verbose, "PrefixEncoder"))
-        if not problem.solver.trains:
-            for name in ("init", "device"):
-                check_choice(getattr(self, name), ("auto",), name, "PrefixEncoder with a closed form")
-            return problem
-        self._check_init(problem)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return replace(problem, init=self.init, device=self.device, seed=seed)
+    @property
+    def learns_from(self) -> type[Rows] | type[Pairs] | None:
+        """What the moments are of that this encoder holds, Rows or Pairs; None where it holds none."""
+        if not hasattr(self, "_statistics"):
+            return None
+        return Pairs if isinstance(self._statistics.moments, PairMoments) else Rows
 
-    def _check_init(self, problem: Problem) -> None:
-        """Raise for an init that a network cannot take, and for a run that could never find its checkpoint again."""
-        linear = isinstance(problem.network, str)
-        if not linear and (not isinstance(self.init, str) or self.init not in ("auto", "random")):
-            raise IllegalCombinationError(
-                f"init={'an array' if not isinstance(self.init, str) else repr(self.init)} with a nonlinear network",
-                "a network starts with the weights it was made with",
-                "init='auto', and for a start of your own a torch module as network",
-            )
-        if getattr(problem.solver, "resume", False) and self.random_state is None:
-            raise InvalidInputError(
-                "Gradient(resume=True) needs a random_state, in the run that is stopped as in the one that goes on: "
-                "with random_state=None every run draws a seed of its own. Set PrefixEncoder(random_state=0), say."
-            )
-
-    def _started(self) -> bool:
-        return hasattr(self, "_statistics")
-
-    def _learns_pairs(self) -> bool:
-        return isinstance(self._statistics.moments, PairMoments)
-
-    def _statistics_of_collections(
-        self, problem: Problem, columns: Mapping[str, MatrixLike | None], *, reset: bool
-    ) -> Statistics | None:
+    def _statistics_of_collections(self, problem: Problem, data: Rows | Pairs, *, reset: bool) -> Statistics | None:
         """Return the statistics of dask collections, accumulated by their workers; None for data in memory."""
+        columns: dict[str, Any] = (
+            {"left": data.left, "right": data.right, "scores": data.scores}
+            if isinstance(data, Pairs)
+            else {"X": data.X, "y": data.y, "weight": data.weight}
+        )
         engine = _engine_of(*columns.values())
         if engine is None:
             return None
         statistics: Statistics = engine.accumulate_collections(problem, columns)
         self._note_width(engine.like(next(iter(columns.values())), statistics.n_features), reset=reset)
         return statistics
-
-    def _learn(self, statistics: Statistics) -> PrefixEncoder:
-        """Take in statistics that were accumulated elsewhere, of columns without names."""
-        self._note_width(np.empty((0, statistics.n_features)), reset=not self._started())
-        self._take_in(statistics)
-        return self
 
     def _note_width(self, like: np.ndarray, *, reset: bool) -> None:
         validate_data(self, like, reset=reset, skip_check_array=True)
@@ -424,53 +417,31 @@ class PrefixEncoder(
         self._statistics = statistics
         return self
 
-    def _hold(self, encoder: FittedEncoder, statistics: Statistics | None) -> None:
-        """Keep what a fit gave; of sparse rows that stayed sparse there are no statistics."""
-        self._encoder = encoder
-        if statistics is not None:
-            self._statistics = statistics
-        else:
-            self.__dict__.pop("_statistics", None)
-
     def _check_learns_on(self) -> None:
         """Raise an error for an encoder that is fitted and holds no moments."""
-        if hasattr(self, "_encoder") and not self._started():
+        if hasattr(self, "_encoder") and self.learns_from is None:
             raise InvalidInputError(
                 "This encoder does not hold the moments of its data, so it cannot learn on: it was cut, loaded from a "
                 "folder without them, or fitted on a large sparse matrix. Fit a new one; save(path, moments=True) "
                 "keeps them with a model."
             )
 
-    def _take_in(self, statistics: Statistics) -> None:
-        self._check_learns_on()
-        if not self._started():
-            self._statistics = statistics
-        elif type(self._statistics.moments) is not type(statistics.moments):
-            raise InvalidInputError("An encoder learns from rows or from pairs, not from both. Fit two encoders.")
-        else:
-            self._statistics = self._statistics.merge(statistics)
-        self.__dict__.pop("_encoder", None)
-
-    def _checked_rows(
-        self, problem: Problem, X: MatrixLike, y: ArrayLike | None, weight: ArrayLike | None, *, reset: bool
-    ) -> dict[str, Any]:
-        checked = self._checked_input(X, reset=reset)
-        n, p = checked.shape
+    def _checked(self, problem: Problem, data: Rows | Pairs, *, reset: bool) -> dict[str, Any]:
+        """Return checked rows or pairs by name, and note width and names of their columns."""
+        if isinstance(data, Pairs):
+            (left, L), (right, R) = (_frame_side(side) for side in (data.left, data.right))
+            L, R, scores = check_pairs(L, R, data.scores, "PrefixEncoder.fit_pairs")
+            validate_data(self, left, reset=reset, skip_check_array=True)
+            validate_data(self, right, reset=False, skip_check_array=True)
+            self._check_width(L.shape[1])
+            return {"left": L, "right": R, "scores": scores}
+        X = self._checked_input(data.X, reset=reset)
+        n, p = X.shape
         self._check_width(p)
-        rows: dict[str, Any] = {"X": checked, "weight": check_weights(weight, n, type(self).__name__)}
+        rows: dict[str, Any] = {"X": X, "weight": check_weights(data.weight, n, type(self).__name__)}
         if problem.objective.supervision != "rows":
-            rows["y"] = check_target(y, problem.objective, n)
+            rows["y"] = check_target(data.y, problem.objective, n)
         return rows
-
-    def _checked_pairs(
-        self, left: MatrixLike, right: MatrixLike, scores: ArrayLike | None, *, reset: bool
-    ) -> dict[str, Any]:
-        (left, L), (right, R) = (_frame_side(side) for side in (left, right))
-        L, R, s = check_pairs(L, R, scores, "PrefixEncoder.fit_pairs")
-        validate_data(self, left, reset=reset, skip_check_array=True)
-        validate_data(self, right, reset=False, skip_check_array=True)
-        self._check_width(L.shape[1])
-        return {"left": L, "right": R, "scores": s}
 
     def _check_width(self, p: int) -> None:
         if is_int(self.n_components) and self.n_components > p:
@@ -485,8 +456,8 @@ class PrefixEncoder(
         X, y = rows_and_labels(held_out, "held_out", "save")
         if X is not None and (rows := self._checked_input(X)).shape[0] >= ENOUGH:
             return NewRows(encoder, owner="save").update(rows, one_column(y)).profile()
-        if encoder.profile is None and self._started():
-            problem = self._posed(pairs=self._learns_pairs())
+        if encoder.profile is None and self.learns_from is not None:
+            problem = self.problem(pairs=self.learns_from is Pairs)
             found = profile_of_fit(encoder, problem, self.objective_, self._statistics)
             self._encoder = encoder = replace(encoder, profile=found)
         elif encoder.profile is None and encoder.sample is not None:
@@ -498,17 +469,17 @@ class PrefixEncoder(
     # -- what was fitted -------------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_encoder") or self._started()
+        return hasattr(self, "_encoder") or self.learns_from is not None
 
     @property
     def encoder_(self) -> FittedEncoder:
         """The fitted encoder, solved now if data have come in since."""
         if not hasattr(self, "_encoder"):
-            if not self._started():
+            if self.learns_from is None:
                 raise NotFittedError(
                     "This PrefixEncoder has seen no data yet: call fit, partial_fit or fit_pairs first."
                 )
-            self._solve(self._pose(pairs=self._learns_pairs()), self._statistics)
+            self._solve(self.problem(pairs=self.learns_from is Pairs).seeded(), self._statistics)
         return self._encoder
 
     @property
@@ -521,9 +492,8 @@ class PrefixEncoder(
     @property
     def optimality_gap_(self) -> float | None:
         """Share of the possible decrease of the loss that a fit misses; 0 for closed forms, None if unknown."""
-        config = self.encoder_.config
-        gap: float | None = config.get("optimality_gap", 0.0 if config["solver"] == "closed_form" else None)
-        return gap
+        record = self.encoder_.record
+        return 0.0 if record.solver == "closed_form" else record.optimality_gap
 
     @property
     def trace_(self) -> list[dict[str, float]]:
@@ -549,12 +519,12 @@ class PrefixEncoder(
     @property
     def solver_(self) -> str:
         """Name of the solver that was used."""
-        return str(self.encoder_.config["solver"])
+        return self.encoder_.record.solver
 
     @property
     def objective_(self) -> Objective:
         """The objective with everything "auto" settled."""
-        return objectives.settled(self.objective, self.encoder_.config)
+        return settled(self.objective, self.encoder_.record)
 
     @property
     def n_components_(self) -> int:
@@ -566,7 +536,7 @@ class PrefixEncoder(
         """Labels that ``predict`` chooses among, sorted, where the objective learns labels."""
         head = self.encoder_.head
         if head is None or head.classes is None:
-            objective = self.encoder_.config["objective"]
+            objective = self.encoder_.record.objective
             raise AttributeError(f"classes_ are the labels of a classifier; objective '{objective}' learned none here.")
         return head.classes
 
@@ -622,19 +592,18 @@ class PrefixEncoder(
             checked: np.ndarray | SparseMatrix = validate_data(self, X, **settings)
             return checked
 
-    def __getitem__(self, prefix: slice) -> PrefixEncoder:
+    def __getitem__(self, prefix: slice) -> Self:
         """Return an encoder of the first k coordinates: no refit, no copy of the axes."""
-        cut = self.encoder_[prefix]
-        short = PrefixEncoder(**self.get_params(deep=False) | {"n_components": cut.d})
-        short._adopt(cut, self.n_features_in_, getattr(self, "feature_names_in_", None))
-        if hasattr(self, "_sklearn_output_config"):
-            short._sklearn_output_config = dict(self._sklearn_output_config)
+        short = self.with_encoder(self.encoder_[prefix])
+        short.n_components = short.encoder_.d
         return short
 
-    def _adopt(self, encoder: FittedEncoder, p: int, names: ArrayLike | None) -> None:
-        self._encoder, self.n_features_in_ = encoder, p
-        if names is not None:
-            self.feature_names_in_ = np.asarray(names, dtype=object)
+    def with_encoder(self, encoder: FittedEncoder) -> Self:
+        """Return an estimator with these parameters around another fitted encoder; it holds no moments."""
+        other = copy(self)
+        other.__dict__.pop("_statistics", None)
+        other._encoder, other.n_features_in_ = encoder, encoder.p
+        return other
 
     def quantizer(
         self,
@@ -710,6 +679,353 @@ class PrefixEncoder(
         """Return the score of each class from the first k coordinates, (n, C); of two classes the difference, (n,)."""
         scores = self.encoder_.read_out(self._checked_input(X), k, owner="PrefixEncoder.decision_function")
         return scores if scores.shape[1] != 2 else scores[:, 1] - scores[:, 0]
+
+    # -- evaluation -----------------------------------------------------------------------------------------
+
+    def curve(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        reference: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
+        metric: str = "auto",
+        ks: ArrayLike | None = None,
+        confidence: float | None = None,
+    ) -> PrefixCurve:
+        """Score every prefix from one encode.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows to evaluate on; held-out rows, for an honest answer.
+        y : array-like, optional
+            Their labels or targets, where the metric needs them.
+        reference : array-like or tuple (X, y), optional
+            Rows among which neighbors are looked for, or on which readouts are fitted.
+        metric : str
+            "auto": the objective's own. Others: see :data:`firstk.metrics.curve.METRICS`.
+        ks : sequence of int, optional
+            Prefix lengths; all if not given.
+        confidence : float in (0, 1), optional
+            Of the bootstrap intervals over rows that the curve then has: 0.95, say.
+        """
+        if isinstance(reference, tuple) and len(reference) != 2:
+            raise bad_parameter("reference", "PrefixEncoder.curve", "X or (X, y)", f"a tuple of {len(reference)}")
+        X_ref, y_ref = reference if isinstance(reference, tuple) else (reference, None)
+        encoder = self.encoder_
+        among = None if X_ref is None else Rows(self._checked_input(X_ref), one_column(y_ref))
+        data = Rows(self._checked_input(X), one_column(y), reference=among)
+        return prefix_curve(encoder, data, metric, ks, confidence=confidence, verbose=self.verbose)
+
+    def curve_pairs(
+        self,
+        left: ArrayLike,
+        right: ArrayLike,
+        scores: ArrayLike | None = None,
+        *,
+        metric: str = "auto",
+        ks: ArrayLike | None = None,
+        confidence: float | None = None,
+    ) -> PrefixCurve:
+        """Score every prefix on pairs: Spearman when scores differ, recall@10 of partners when they are positives."""
+        data = Pairs(left, right, scores)
+        metric = pair_metric(data) if metric == "auto" else metric
+        return prefix_curve(self.encoder_, data, metric, ks, confidence=confidence, verbose=self.verbose)
+
+    def curve_search(
+        self,
+        queries: ArrayLike,
+        documents: ArrayLike,
+        relevance: ArrayLike | Qrels,
+        *,
+        query_ids: ArrayLike | None = None,
+        document_ids: ArrayLike | None = None,
+        metric: str = "ndcg@10",
+        query_weight: ArrayLike | None = None,
+        query_field: ArrayLike | None = None,
+        document_field: ArrayLike | None = None,
+        ks: ArrayLike | None = None,
+        confidence: float | None = None,
+    ) -> PrefixCurve:
+        """Score every prefix by judged searches among all documents.
+
+        Parameters
+        ----------
+        queries, documents : array-like of shape (m, p) and (n, p)
+        relevance : array-like of shape (j, 3), or mapping
+            Rows (query, document, relevance), or of each query a mapping from documents to relevance.
+        query_ids, document_ids : array-like of shape (m,) and (n,), optional
+            The ids by which `relevance` names queries and documents; without them it names rows.
+        metric : {"ndcg@10", "mrr@10", "relevant_recall@100"}
+        query_weight : array-like of shape (m,), optional
+            What each query counts in the mean.
+        query_field, document_field : array-like of shape (m,) and (n,), optional
+            A filter: each query looks among the documents that have its own value of a field.
+        ks, confidence
+            As in `curve`.
+        """
+        data = Search(
+            queries,
+            documents,
+            judgement_rows(relevance, query_ids, document_ids),
+            weight=query_weight,
+            query_field=query_field,
+            document_field=document_field,
+        )
+        return prefix_curve(self.encoder_, data, metric, ks, confidence=confidence, verbose=self.verbose)
+
+    def check(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        k: int | None = None,
+        against: ArrayLike | tuple[ArrayLike, ArrayLike | None] | None = None,
+        tolerance: float = TOLERANCE,
+        confidence: float = 0.95,
+    ) -> CheckReport:
+        """Tell whether the first k coordinates still keep of new rows what they kept at the fit.
+
+        The verdict goes by the quality that is lost at k, with its interval: recall@10 against the full vectors, and
+        with `y` the objective's own score. Drift of mean and scatter is reported with a test beside it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            New rows, 64 or more.
+        y : array-like, optional
+            Their labels or targets.
+        k : int, optional
+            The prefix length in use; the recommended one if not given.
+        against : array-like of shape (n, p) or tuple (X, y), optional
+            Rows of the time of the fit, best some that it has not seen. If not given, the profile that was saved with
+            the model, or that of rows of the fit.
+        tolerance : float in (0, 1)
+            Share of the quality at the fit that may be lost.
+        confidence : float in (0, 1)
+            Of the intervals.
+
+        Returns
+        -------
+        report : CheckReport
+            `report.verdict` is "fine", "unclear" or "refit"; ``print(report)`` says why.
+
+        Examples
+        --------
+        >>> from firstk import PrefixEncoder
+        >>> from firstk.data import load_digits
+        >>> digits = load_digits()
+        >>> enc = PrefixEncoder().fit(digits.X_train)
+        >>> enc.check(digits.X_test[:, ::-1], k=8).verdict
+        'refit'
+        """
+        encoder, target = self.encoder_, one_column(y)
+        rows = NewRows(encoder).update(self._checked_input(X), target)
+        if against is None:
+            then = self._profile()
+        else:
+            X_then, y_then = rows_and_labels(against, "against", "check")
+            found = NewRows(encoder).update(self._checked_input(X_then), one_column(y_then))
+            then = found.profile()
+        return check_rows(rows, then, k=k, tolerance=tolerance, confidence=confidence)
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        metric: str = "auto",
+        k: int | None = None,
+    ) -> float:
+        """Return one number for the first k coordinates, by a metric that is the same for every objective.
+
+        So that objectives can be compared, as a search does, the metric does not depend on them. Metrics that look for
+        neighbors or fit a readout do so among the rows given: these are dealt into parts, and each part is answered by
+        the others.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+        y : array-like, optional
+            Labels or targets, where the metric needs them.
+        sample_weight : array-like of shape (n,), optional
+            What each row counts in the score. Neighbors and readouts are of rows that all count the same.
+        metric : str
+            A metric of rows in :data:`firstk.metrics.METRICS`. "auto" goes by `y` alone: "1nn_accuracy" for labels,
+            "r2" for targets (floats, or several columns), "recall@10" without `y`. "head_accuracy" is the accuracy of
+            ``predict``, for "fisher" and "classification"; "explained_variance" that of "reconstruction".
+        k : int, optional
+            Prefix length; the full width if not given.
+        """
+        k = check_prefix(k, self.encoder_.d, "PrefixEncoder.score")
+        data = Rows(self._checked_input(X), one_column(y))
+        weight = check_weights(sample_weight, data.n, "PrefixEncoder.score")
+        return score_of_rows(self.encoder_, replace(data, weight=weight), metric, k)
+
+    # -- storage --------------------------------------------------------------------------------------------
+
+    def save(
+        self,
+        path: str | Path,
+        *,
+        curve: PrefixCurve | None = None,
+        choice: Choice | None = None,
+        source_model: str | None = None,
+        extra: Mapping[str, str | bytes] | None = None,
+        moments: bool = False,
+        held_out: MatrixLike | tuple[MatrixLike, ArrayLike | None] | None = None,
+    ) -> Path:
+        """Write the encoder into the folder `path`, atomically: config.json, model.safetensors and README.md.
+
+        Parameters
+        ----------
+        path : path
+            A new or empty folder, or one that holds a firstk model, which is replaced.
+        curve : PrefixCurve, optional
+            Quality against k, kept with the model and shown on its card.
+        choice : Choice, optional
+            What to store, kept and shown with it: ``evaluation.choose()``.
+        source_model : str, optional
+            Name of the model that made the vectors.
+        extra : mapping of str or bytes, optional
+            What further files hold, by name.
+        moments : bool
+            Keep the moments of the rows too, in moments.safetensors, so that a loaded encoder can learn on: 8 p^2
+            bytes, and a sample of the rows themselves, at most 8,192 of them (of pairs, and of the documents of their
+            store where it is known, as many each).
+        held_out : array-like of shape (n, p), tuple (X, y) or RowProfile, optional
+            Rows that the fit has not seen, 256 or more, whose profile is saved, or that profile: `check` later compares
+            new rows with it. Without them it is that of rows of the fit. Rows themselves are not saved.
+        """
+        encoder = self.encoder_
+        names = getattr(self, "feature_names_in_", None)
+        record = replace(
+            encoder.record,
+            feature_names=None if names is None else tuple(str(name) for name in names),
+            parameters=saved_parameters(self.get_params(deep=False)),
+        )
+        if MOMENTS in (extra or {}):
+            raise InvalidInputError(f"'{MOMENTS}' holds the moments of the rows: write it with moments=True.")
+        if moments:
+            self._check_learns_on()
+            self.problem(pairs=self.learns_from is Pairs).check_streamable("save(moments=True)")
+            extra = dict(extra or {}) | {MOMENTS: arrays.to_bytes(self._statistics.to_arrays())}
+        profile = self._profile(held_out)
+        # Cells that an evaluation asked for are kept by the encoder, and lost with a copy.
+        cells = encoder._storable_cells if encoder.cells is None else encoder.cells
+        return replace(encoder, record=record, profile=profile, cells=cells).save(
+            path, curve=curve, choice=choice, source_model=source_model, extra=extra
+        )
+
+    @classmethod
+    def load(cls, path: str | Path, module: nn.Module | None = None, *, moments: bool = True) -> Self:
+        """Read an encoder from a folder. Nothing is unpickled; a damaged or foreign folder raises CorruptModelError.
+
+        Parameters
+        ----------
+        path : path
+        module : torch module, optional
+            For an encoder fitted with a network of your own: a network of the same architecture, into which its state
+            is loaded.
+        moments : bool
+            Read the moments that were saved with the model, if any, so that `partial_fit` can go on; False leaves them
+            on the disk.
+        """
+        encoder = FittedEncoder.load(path, module)
+        record, own = encoder.record, encoder.record.own_classes
+        try:
+            if "objective" not in own:
+                objectives.restore(record.objective, record.settings)
+            if "ordering" not in own:
+                orderings.restore(record.ordering, record.ordering_settings)
+            names = record.feature_names
+            if names is not None and len(names) != encoder.p:
+                raise ValueError(f"feature_names must be {encoder.p} names")
+            unsaved = {name: UnsavedMember(name, made_by) for name, made_by in own.items()}
+            loaded = cls(**parameters_of(encoder, module) | unsaved)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            why = error if isinstance(error, FirstkError) else repr(error)
+            raise CorruptModelError(
+                f"'{path}' is a damaged firstk model: its settings cannot be read ({why})."
+            ) from None
+        for name, made_by in own.items():
+            warnings.warn(
+                f"The {name} of '{path}' was a {made_by}, a class of your own, which is not saved. The encoder works "
+                f"without it; before you fit again, pass it: set_params({name}=...).",
+                stacklevel=2,
+            )
+        loaded = loaded.with_encoder(encoder)
+        if names is not None:
+            loaded.feature_names_in_ = np.asarray(names, dtype=object)
+        payload = read_extra_bytes(path, MOMENTS) if moments else None
+        if payload is not None:
+            stored, _ = arrays.from_bytes(payload, f"'{Path(path) / MOMENTS}'", "Save the model again.")
+            loaded._statistics = Statistics.from_arrays(stored)
+            rows, p = loaded._statistics.moments.rows, loaded._statistics.n_features
+            if (p, rows) != (encoder.p, record.rows):
+                raise CorruptModelError(
+                    f"'{Path(path) / MOMENTS}' holds moments of {rows:,} rows of {p} columns, and the encoder was "
+                    f"fitted on {record.rows} of {encoder.p}. Save the model again."
+                )
+        return loaded
+
+    def save_pretrained(
+        self,
+        save_directory: str | Path,
+        *,
+        curve: PrefixCurve | None = None,
+        source_model: str | None = None,
+        extra: Mapping[str, str | bytes] | None = None,
+        moments: bool = False,
+    ) -> Path:
+        """Do what ``save`` does, under the name that Hugging Face libraries use."""
+        return self.save(save_directory, curve=curve, source_model=source_model, extra=extra, moments=moments)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name_or_path: str | Path,
+        *,
+        revision: str | None = None,
+        cache_dir: str | Path | None = None,
+        token: str | bool | None = None,
+        local_files_only: bool = False,
+        module: nn.Module | None = None,
+    ) -> Self:
+        """Load from a folder, or from a repository of the Hugging Face Hub where there is no such folder.
+
+        Parameters
+        ----------
+        name_or_path : path or str
+            A folder, or a repository such as "someone/short-embeddings", of which config.json, model.safetensors and
+            README.md are fetched and nothing else. Needs the extra "hub".
+        revision : str, optional
+            Branch, tag or commit.
+        cache_dir, token, local_files_only
+            As in ``huggingface_hub.snapshot_download``.
+        module : torch module, optional
+            As in ``load``.
+        """
+        folder = local_folder(
+            name_or_path, revision=revision, cache_dir=cache_dir, token=token, local_files_only=local_files_only
+        )
+        return cls.load(folder, module, moments=(folder / MOMENTS).is_file())  # repositories are fetched without them
+
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        private: bool | None = None,
+        token: str | bool | None = None,
+        commit_message: str = "Save a firstk encoder",
+        curve: PrefixCurve | None = None,
+        source_model: str | None = None,
+    ) -> str:
+        """Save into a repository of the Hugging Face Hub, made if it does not exist, and return its address."""
+        with TemporaryDirectory() as folder:
+            saved = self.save(Path(folder) / "model", curve=curve, source_model=source_model)
+            return upload(saved, repo_id, private=private, token=token, commit_message=commit_message)
 
     # -- exports ---------------------------------------------------------------------------------------------
 

@@ -12,15 +12,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from firstk import __version__, objectives, orderings, solvers
 from firstk._base.checks import (
+    UnsavedMember,
     bad_parameter,
     check_choice,
     check_finite,
     check_flag,
     check_matrix,
+    check_verbose,
     class_path,
+    is_int,
+    is_share,
 )
 from firstk._base.json_records import settings_of
 from firstk._base.linalg import row_space, signed
@@ -42,6 +47,7 @@ from firstk.contracts import (
 )
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
+from firstk.encoder.record import FitRecord
 from firstk.estimator import auto as selection
 from firstk.exceptions import FewRowsWarning, IllegalCombinationError, InvalidInputError
 from firstk.metrics.curve import METRICS
@@ -81,6 +87,7 @@ class Problem:
     network: str | MLP | nn.Module = "linear"
     init: str | ArrayLike = "auto"
     device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
     seed: int = 0
     verbose: Verbose = False
     processes: Processes | None = None  # those that share the rows; None where all rows are here
@@ -92,6 +99,26 @@ class Problem:
         pairs = self.objective.supervision == "pairs"
         moments = PairMoments(self.solver.precision) if pairs else Moments(self.solver.precision, owner="fit")
         return Statistics(moments, RowSample(self.objective.sample_size or sample_capacity(n_features)), n_features)
+
+    def seeded(self) -> Problem:
+        """Return the problem with the seed of its training drawn, after a check of what training starts from."""
+        if not self.solver.trains:
+            for name in ("init", "device"):
+                check_choice(getattr(self, name), ("auto",), name, "PrefixEncoder with a closed form")
+            return self
+        named = isinstance(self.init, str) and self.init in ("auto", "random")
+        if not isinstance(self.network, str) and not named:
+            raise IllegalCombinationError(
+                f"init={'an array' if not isinstance(self.init, str) else repr(self.init)} with a nonlinear network",
+                "a network starts with the weights it was made with",
+                "init='auto', and for a start of your own a torch module as network",
+            )
+        if getattr(self.solver, "resume", False) and self.random_state is None:
+            raise InvalidInputError(
+                "Gradient(resume=True) needs a random_state, in the run that is stopped as in the one that goes on: "
+                "with random_state=None every run draws a seed of its own. Set PrefixEncoder(random_state=0), say."
+            )
+        return replace(self, seed=int(check_random_state(self.random_state).randint(2**31 - 1)))
 
     def check_streamable(self, what: str) -> None:
         """Raise an error where `what` keeps statistics alone and the solver needs the rows."""
@@ -144,19 +171,15 @@ class Problem:
         if isinstance(moments, PairMoments):
             moments.update(rows["left"], rows["right"], rows.get("scores"))
         else:
-            moments.update(rows["X"], **self._supervision(rows))
+            y, takes = rows.get("y"), self.objective.supervision
+            labels = takes == "labels" or (takes == "labels or targets" and np.asarray(y).dtype.kind != "f")
+            given = {} if takes == "rows" else {"y": y} if labels else {"targets": y}
+            moments.update(rows["X"], **given, sample_weight=rows.get("weight"))
 
     def _sample(self, sample: RowSample, rows: Rows) -> RowSample:
         """Take rows into a sample: for the objective, or else for quantizers, by a hash that costs next to nothing."""
         kept = _weighty(rows)
         return sample.update(kept, None if self.objective.sample_size else row_priorities(kept))
-
-    def _supervision(self, rows: Rows) -> dict[str, np.ndarray | None]:
-        """Return labels or targets, and weights, under the names that moments have for them."""
-        y, takes = rows.get("y"), self.objective.supervision
-        labels = takes == "labels" or (takes == "labels or targets" and np.asarray(y).dtype.kind != "f")
-        given = {} if takes == "rows" else {"y": y} if labels else {"targets": y}
-        return given | {"sample_weight": rows.get("weight")}
 
     # -- from statistics to an encoder -----------------------------------------------------------------------
 
@@ -234,9 +257,9 @@ class Problem:
             normalized=objective.conventions.normalized,
             pinned=found.pinned,
         )
-        config = self._config(objective, X.shape[0], Fingerprint.of(rows), None, encoder.d)
+        record = self._record(encoder, objective, X.shape[0], Fingerprint.of(rows))
         sample = lowest_rows(_weighty({"X": X} if weight is None else {"X": X, "weight": weight}))
-        return replace(encoder, config={**config, **encoder.config}, sample=sample)
+        return replace(encoder, record=record, sample=sample)
 
     def _row_basis(self, rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
         """Return a basis of the row space and the mean of the rows; None where the columns are used as they are."""
@@ -289,12 +312,14 @@ class Problem:
     def _solved_by(self, solver: Solver, request: FitRequest, choice: selection.Choice | None = None) -> FittedEncoder:
         statistics, encoder = request.statistics, solver.solve(request)
         if request.objective.conventions.scaling == "projection":
-            encoder = replace(encoder, components=_in_order(encoder.components))
+            # Orthonormal rows that span, prefix by prefix, what these span; signs by convention.
+            axes = np.ascontiguousarray(np.linalg.qr(encoder.components.T)[0].T)
+            encoder = replace(encoder, components=np.asarray(axes * signed(axes)[:, None]))
         if isinstance(self.n_components, float):
             held = np.cumsum(encoder.spectrum[: encoder.pinned])
             encoder = encoder[: 1 + int(np.searchsorted(held[:-1], self.n_components * held[-1], side="right"))]
-        config = self._config(request.objective, statistics.moments.rows, statistics.fingerprint, choice, encoder.d)
-        return replace(encoder, config={**config, **encoder.config})
+        record = self._record(encoder, request.objective, statistics.moments.rows, statistics.fingerprint, choice)
+        return replace(encoder, record=record)
 
     def request(self, objective: Objective, statistics: Statistics, rows: Rows | None = None) -> FitRequest:
         """Return what a solver is asked to find for an objective with nothing left to "auto"."""
@@ -303,7 +328,12 @@ class Problem:
         pencil = objective.pencil(statistics)
         if not objectives.registered(objective):
             _check_pencil(pencil, objective, statistics.moments.p)
-        mean, query_mean = _means(objective, statistics.moments)
+        moments = statistics.moments
+        if isinstance(moments, PairMoments):
+            mean, query_mean = moments.right_mean, moments.left_mean
+        else:
+            mean = np.zeros(moments.p) if objective.conventions.centring == "none" else moments.mean
+            query_mean = mean
         return FitRequest(
             objective,
             self.ordering,
@@ -321,38 +351,35 @@ class Problem:
             processes=self.processes,
         )
 
-    def _config(
-        self, objective: Objective, rows: int, fingerprint: Fingerprint, choice: selection.Choice | None, d: int
-    ) -> dict[str, Any]:
-        """Plain facts about the fit, kept with the encoder and saved with it."""
-        config = {
-            "library_version": __version__,
-            "objective": objective.name,
-            "settings": settings_of(objective),
-            "ordering": self.ordering.name,
-            "ordering_settings": settings_of(self.ordering),
-            "omega": self.ordering.prefix_weights(d, objective.conventions.omega).described(),
-            "solver": self.solver.name,
-            "metric": objective.conventions.metric,
-            "rows": rows,
-        }
-        if len(supported := self.ordering.blocks(d)) < d:  # curves recommend these lengths alone
-            config["supported"] = list(supported)
-        if fingerprint.rows == rows:
-            config["data_fingerprint"] = str(fingerprint)
-        own = {
-            axis: class_path(member)
-            for axis, member, registered in (
-                ("objective", objective, objectives.registered),
-                ("ordering", self.ordering, orderings.registered),
-            )
-            if not registered(member)
-        }
-        if own:
-            config["own_classes"] = own
-        if choice is not None:
-            config["auto"] = [settings_of(candidate) | {"score": score} for candidate, score in choice.scores]
-        return config
+    def _record(
+        self,
+        encoder: FittedEncoder,
+        objective: Objective,
+        rows: int,
+        fingerprint: Fingerprint,
+        choice: selection.Choice | None = None,
+    ) -> FitRecord:
+        """Return the record of a fit: that of the solver, with what was asked of it and of which rows."""
+        d, members = encoder.d, {"objective": (objective, objectives), "ordering": (self.ordering, orderings)}
+        supported = self.ordering.blocks(d)
+        return replace(
+            encoder.record,
+            objective=objective.name,
+            settings=settings_of(objective),
+            ordering=self.ordering.name,
+            ordering_settings=settings_of(self.ordering),
+            omega=self.ordering.prefix_weights(d, objective.conventions.omega).described(),
+            solver=self.solver.name,
+            metric=objective.conventions.metric,
+            rows=rows,
+            data_fingerprint=str(fingerprint) if fingerprint.rows == rows else None,
+            supported=tuple(supported) if len(supported) < d else None,  # curves recommend these lengths alone
+            own_classes={
+                axis: class_path(member) for axis, (member, room) in members.items() if not room.registered(member)
+            },
+            auto=tuple(settings_of(tried) | {"score": score} for tried, score in choice.scores) if choice else (),
+            library_version=__version__,
+        )
 
 
 def pose(
@@ -363,8 +390,24 @@ def pose(
     *,
     network: object = "linear",
     pairs: bool = False,
+    verbose: object = False,
+    **start: Any,
 ) -> Problem:
-    """Resolve the three axes, once, and raise an error for combinations that are not defined."""
+    """Resolve the three axes, once, and raise an error for combinations that are not defined.
+
+    Parameters
+    ----------
+    objective, ordering, solver, n_components, network, verbose
+        As `PrefixEncoder` takes them.
+    pairs : bool
+        Whether the data are pairs.
+    **start
+        init, device and random_state, which `Problem.seeded` checks.
+    """
+    named = n_components is None or (isinstance(n_components, str) and n_components == "rank")
+    if not named and not is_share(n_components) and (not is_int(n_components) or n_components < 1):
+        expected = "a positive int, a share in (0, 1), 'rank' or None"
+        raise bad_parameter("n_components", "PrefixEncoder", expected, n_components)
     goal = objectives.resolve(objective).resolved(pairs)
     if not objectives.registered(goal):
         _check_conventions(goal)
@@ -384,7 +427,8 @@ def pose(
     auto = isinstance(solver, str) and solver == "auto"
     chosen = solvers.resolve(_default_solver(goal, order, net) if auto else solver)
     chosen.check_combination(goal, order, net)
-    return Problem(goal, order, chosen, n_components, network=net)
+    shown = check_verbose(verbose, "PrefixEncoder")
+    return Problem(goal, order, chosen, n_components, network=net, verbose=shown, **start)
 
 
 def _default_solver(objective: Objective, ordering: Ordering, network: str | MLP | nn.Module) -> str:
@@ -394,6 +438,28 @@ def _default_solver(objective: Objective, ordering: Ordering, network: str | MLP
     if objective.exact:
         return "closed_form"
     return "quasi_newton" if isinstance(objective, MomentObjective) else "gradient"
+
+
+def settled(given: object, record: FitRecord) -> Objective:
+    """Rebuild the objective of a fit, with every "auto" resolved, from the record of the fit.
+
+    Parameters
+    ----------
+    given : str or object
+        The estimator's `objective`; needed for a user-defined class, which is not recorded.
+    record : FitRecord
+    """
+    own = record.own_classes.get("objective")
+    if own is None:
+        return objectives.restore(record.objective, record.settings)
+    if isinstance(given, UnsavedMember):
+        raise AttributeError(given.message)
+    for pairs in (False, True):
+        found = objectives.resolve(given).resolved(pairs)
+        if class_path(found) == own:
+            changed = {name: value for name, value in record.settings.items() if settings_of(found)[name] != value}
+            return replace(found, **changed) if changed else found  # type: ignore[type-var]
+    raise AttributeError(UnsavedMember("objective", own).message)
 
 
 def too_few_rows(n: int) -> str:
@@ -470,19 +536,4 @@ def _with_documents(encoder: FittedEncoder, statistics: Statistics) -> FittedEnc
     vectors = {column: sample[own] for column, own in columns.items() if own in sample} if len(sample) else None
     moments = statistics.moments
     compared = isinstance(moments, PairMoments) and moments.scored and statistics.documents is None
-    config = {fact: value for fact, value in encoder.config.items() if fact != "searched"}
-    return replace(encoder, sample=vectors, config={**config, "searched": False} if compared else config)
-
-
-def _in_order(components: np.ndarray) -> np.ndarray:
-    """Return rows that are orthonormal and span, prefix by prefix, what these span; signs by convention."""
-    axes = np.ascontiguousarray(np.linalg.qr(components.T)[0].T)
-    return np.asarray(axes * signed(axes)[:, None])
-
-
-def _means(objective: Objective, moments: Moments | PairMoments) -> tuple[np.ndarray, np.ndarray]:
-    """Return what is subtracted from documents and from queries, by the objective's line of the table."""
-    if isinstance(moments, PairMoments):
-        return moments.right_mean, moments.left_mean
-    mean = np.zeros(moments.p) if objective.conventions.centring == "none" else moments.mean
-    return mean, mean
+    return replace(encoder, sample=vectors, record=replace(encoder.record, searched=not compared))

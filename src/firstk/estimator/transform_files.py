@@ -168,7 +168,9 @@ def transform_files(
     cut = encoder is None and wish.embedded and codes_of(table) is not None
     if cut:
         table = table.as_stored()
-    _check_columns(table, columns or ())
+    for name in columns or ():
+        if name not in table.columns:
+            raise missing_column(table.path, name, table.columns)
     work = _Work(encoding, table.columns if columns is None else tuple(columns), progress)
     place = place_of(target)
     if _means_folder(source, place):
@@ -324,12 +326,6 @@ def _means_folder(source: str | Path, target: Path) -> bool:
     """Tell whether codes go to a folder: several files come in, and the name asked for is not that of a file."""
     known = any(target.name.lower().endswith(form.endings) for form in FORMATS)
     return not known and not place_of(source).is_file()
-
-
-def _check_columns(table: VectorTable, names: Sequence[str]) -> None:
-    for name in names:
-        if name not in table.columns:
-            raise missing_column(table.path, name, table.columns)
 
 
 def _first_rows(table: VectorTable, rows: int) -> Iterator[Batch]:

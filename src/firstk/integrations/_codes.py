@@ -13,8 +13,7 @@ import numpy as np
 from sklearn.preprocessing import normalize
 
 from firstk._base.checks import check_choice
-from firstk.encoder.comparison import search_metric
-from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.fitted import SEARCH_METRIC, FittedEncoder
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class Codes:
         """Resolve the encoder and the name of the metric; "auto" is the one that curves evaluate."""
         found = fitted(encoder, owner)
         check_choice(metric, ("auto", *METRICS), "metric", owner)
-        return cls(found, search_metric() if metric == "auto" else metric)
+        return cls(found, SEARCH_METRIC if metric == "auto" else metric)
 
     @property
     def unit(self) -> bool:

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from firstk._base import arrays as _arrays
+from firstk.data.task import Pairs, Rows
 from firstk.estimator.prefix_encoder import PrefixEncoder
 from firstk.estimator.problem import Problem
 from firstk.exceptions import InvalidInputError
@@ -195,24 +196,19 @@ def fit(
     PrefixEncoder
         The encoder, fitted, in every process; `save` it once.
     """
-    problem = _shared(encoder, pairs=False)
-    rows = encoder._checked_rows(problem, X, y, sample_weight, reset=True)
-    encoder._hold(*problem.fit(rows))
-    return encoder
+    return encoder.fit_problem(_shared(encoder, pairs=False), Rows(X, y, sample_weight))
 
 
 def fit_pairs(
     encoder: PrefixEncoder, left: ArrayLike, right: ArrayLike, scores: ArrayLike | None = None
 ) -> PrefixEncoder:
     """Fit on the pairs of all processes; see `fit`."""
-    problem = _shared(encoder, pairs=True)
-    encoder._hold(*problem.fit(encoder._checked_pairs(left, right, scores, reset=True)))
-    return encoder
+    return encoder.fit_problem(_shared(encoder, pairs=True), Pairs(left, right, scores))
 
 
 def _shared(encoder: PrefixEncoder, pairs: bool) -> Problem:
     """Return the problem for all processes, with the seed of the first."""
-    processes, problem = ProcessGroup(), encoder._pose(pairs=pairs)
+    processes, problem = ProcessGroup(), encoder.problem(pairs=pairs).seeded()
     shown = problem.verbose and not processes.rank
     return replace(problem, processes=processes, seed=processes.broadcast_object(problem.seed), verbose=shown)
 

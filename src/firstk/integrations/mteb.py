@@ -67,7 +67,7 @@ class PrefixModel:
     def mteb_model_meta(self) -> ModelMeta:
         """Metadata of the model, with the width of the code, and how it was made as an experiment of the model."""
         meta = self.model.mteb_model_meta
-        settings = dict(meta.experiment_kwargs or {}) | {"firstk": str(self.encoder.config.get("objective"))}
+        settings = dict(meta.experiment_kwargs or {}) | {"firstk": self.encoder.record.objective}
         settings |= {"k": self.k} if self.quantizer is None else {"bytes": self.bytes_per_vector}
         width = self.k if self.quantizer is None else self.quantizer.k
         return meta.model_copy(update={"embed_dim": width, "experiment_kwargs": settings})

@@ -19,11 +19,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,6 +33,7 @@ from firstk.alignment.fitted import FittedAlignment
 from firstk.encoder.affine_map import AffineMap
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import TrainedMLP
+from firstk.encoder.record import FitRecord
 from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.integrations._codes import EncoderLike, fitted
 
@@ -161,7 +161,7 @@ def load(path: str | Path) -> OnnxEncoder:
     options.log_severity_level = 3  # errors only
     try:
         session = runtime.InferenceSession(payload, options, providers=["CPUExecutionProvider"])
-        return OnnxEncoder(int(facts["d"]), int(facts["p"]), json.loads(facts["config"]), session)
+        return OnnxEncoder(int(facts["d"]), int(facts["p"]), FitRecord.from_json(json.loads(facts["config"])), session)
     except Exception as error:  # onnxruntime's exceptions have no common base class
         raise CorruptModelError(f"'{file}' is damaged ({_first_line(error)}). Export it again.") from None
 
@@ -174,14 +174,14 @@ class OnnxEncoder:
     ----------
     d, p : int
         Widths of the code and of the input.
-    config : mapping
-        JSON values that record how the encoder was fitted.
+    record : FitRecord
+        How the encoder was fitted.
     session : onnxruntime.InferenceSession
     """
 
     d: int
     p: int
-    config: Mapping[str, Any]
+    record: FitRecord
     session: InferenceSession = field(repr=False)
 
     def encode(self, X: ArrayLike, k: int | None = None, *, side: str = "document") -> np.ndarray:
@@ -352,8 +352,8 @@ def _facts(encoder: FittedEncoder) -> dict[str, str]:
         "pinned": str(encoder.pinned),
         "normalized": json.dumps(encoder.normalized),
         "network": "linear" if encoder.network is None else "mlp",
-        "objective": str(encoder.config.get("objective", "")),
-        "config": json.dumps(dict(encoder.config), ensure_ascii=False),
+        "objective": encoder.record.objective,
+        "config": json.dumps(encoder.record.to_json(), ensure_ascii=False),
     }
 
 

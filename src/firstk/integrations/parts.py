@@ -59,11 +59,11 @@ def finish(encoder: PrefixEncoder, parts: Iterable[bytes]) -> PrefixEncoder:
             f"These statistics are of objective '{facts.get('objective')}', and the encoder has "
             f"'{problem.objective.name}'. Give workers and driver the same encoder."
         )
-    return encoder._learn(found)
+    return encoder.learn(found)
 
 
 def _problem(encoder: PrefixEncoder, pairs: bool) -> Problem:
-    problem = encoder._pose(pairs=pairs)
+    problem = encoder.problem(pairs=pairs).seeded()
     problem.check_streamable("Merging partitions")
     return problem
 

@@ -17,12 +17,11 @@ from firstk._base.checks import bad_parameter, check_choice, check_prefix, check
 from firstk._base.progress import Verbose, showing
 from firstk.data.task import Data, Pairs, Rows, Search
 from firstk.encoder.fitted import FittedEncoder, check_fitted
-from firstk.encoder.naming import objective_name
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import chance, scorers
 from firstk.metrics.bootstrap import PerRowScores, bootstrap_interval, check_confidence
 from firstk.metrics.scorers import AS_IT_IS, Scorer, Storage
-from firstk.quality.curve import PrefixCurve, supported_lengths
+from firstk.quality.curve import PrefixCurve
 
 RawScorer = Callable[[FittedEncoder, Any], PerRowScores | None]
 
@@ -143,13 +142,13 @@ def prefix_curve(
         score=tuple(rows.score().tolist()),
         metric=name,
         input_score=raw,
-        label=objective_name(encoder.config),
+        label=encoder.record.title,
         n_evaluated=rows.n,
         details=_parts(encoder, data, lengths) if name == "mixture" and isinstance(data, Rows) else {},
         low=low,
         high=high,
         confidence=confidence,
-        supported=supported_lengths(encoder.config, encoder.d),
+        supported=encoder.record.supported_up_to(encoder.d),
     )
 
 
@@ -164,7 +163,7 @@ def settled_metric(encoder: FittedEncoder, data: Data) -> str:
     """Return the metric that "auto" stands for: nDCG@10 of searches, that of the pairs, or the objective's own."""
     if isinstance(data, Search):
         return SEARCH[0]
-    return pair_metric(data) if isinstance(data, Pairs) else str(encoder.config["metric"])
+    return pair_metric(data) if isinstance(data, Pairs) else encoder.record.metric
 
 
 def pair_metric(pairs: Pairs) -> str:

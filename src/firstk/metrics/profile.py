@@ -151,7 +151,7 @@ def _coordinate_moments(encoder: FittedEncoder, scatter: Scatter, Z: np.ndarray)
 
 def own_metric(encoder: FittedEncoder, y: np.ndarray | None) -> str | None:
     """Return the objective's own metric where it needs labels or targets and these are given."""
-    name = str(encoder.config.get("metric"))
+    name = encoder.record.metric
     needs = METRICS[name].needs if name in METRICS else ()
     return name if y is not None and "y" in needs else None
 

@@ -266,7 +266,7 @@ def recall(encoder: FittedEncoder, data: Rows, ks: np.ndarray, storage: Storage 
 def mixture(encoder: FittedEncoder, data: Rows, ks: np.ndarray, storage: Storage = AS_IT_IS) -> PerRowScores:
     """Share of |Y|² + lam |X|² that each prefix explains (Balestriero and LeCun 2024 (3))."""
     of_y, of_x = mixture_parts(encoder, data, ks, storage)
-    lam = float(encoder.config["settings"]["lam"])
+    lam = float(encoder.record.settings["lam"])
     return ExplainedShare(of_y.errors + lam * of_x.errors, of_y.sizes + lam * of_x.sizes)
 
 

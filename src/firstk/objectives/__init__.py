@@ -5,12 +5,9 @@ The order of the coordinates is defined in `orderings`; statistics of the data a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, get_args
 
-from firstk._base.checks import Registry, UnsavedMember, class_path
-from firstk._base.json_records import settings_of
+from firstk._base.checks import Registry
 from firstk.contracts import Objective, Supervision
 from firstk.objectives._common import ClosedFormObjective, LeastSquaresObjective, ShrinkageObjective
 from firstk.objectives.classification import Classification
@@ -70,31 +67,7 @@ __all__ = [
     "registered",
     "resolve",
     "restore",
-    "settled",
 ]
-
-
-def settled(given: object, config: Mapping[str, Any]) -> Objective:
-    """Rebuild the objective of a fit, with every "auto" resolved, from the recorded configuration.
-
-    Parameters
-    ----------
-    given : str or object
-        The estimator's `objective`; needed for a user-defined class, which is not recorded.
-    config : mapping
-        Recorded configuration of the fit.
-    """
-    own = config.get("own_classes", {}).get("objective")
-    if own is None:
-        return restore(config["objective"], config["settings"])
-    if isinstance(given, UnsavedMember):
-        raise AttributeError(given.message)
-    for pairs in (False, True):
-        found = resolve(given).resolved(pairs)
-        if class_path(found) == own:
-            changed = {name: value for name, value in config["settings"].items() if settings_of(found)[name] != value}
-            return replace(found, **changed) if changed else found  # type: ignore[type-var]
-    raise AttributeError(UnsavedMember("objective", own).message)
 
 
 def provides(objective: object, part: str) -> bool:

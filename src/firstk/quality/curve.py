@@ -339,18 +339,6 @@ def _check_intervals(
         raise bad_parameter("confidence", "PrefixCurve", "a number between 0 and 1", confidence)
 
 
-def supported_lengths(config: Mapping[str, Any], d: int) -> tuple[int, ...] | None:
-    """Return the prefix lengths up to `d` at which the order of a fitted code is fixed; None where it is at every one.
-
-    A fit writes `Ordering.blocks` into its config where these are not all lengths. Models saved before that have them
-    in the settings of their ordering.
-    """
-    listed = config.get("supported", config.get("ordering_settings", {}).get("prefixes"))
-    if listed is None:
-        return None
-    return tuple(sorted(int(k) for k in listed if int(k) <= d)) or (d,)
-
-
 def full_name(curve: PrefixCurve) -> str:
     """Name the code whose score is shared out: all coordinates, or as many as the ordering's list covers."""
     d, longest = curve.k[-1], curve.full_k

@@ -7,7 +7,7 @@ dropped; directions on which the objective has no preference are ordered by thei
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -27,6 +27,7 @@ from firstk._base.linalg import (
 )
 from firstk.contracts import FitRequest, MomentObjective, Objective, Ordering, Pencil, Solution, Width
 from firstk.encoder.fitted import FittedEncoder, check_fitted
+from firstk.encoder.record import FitRecord
 from firstk.exceptions import IllegalCombinationError, InvalidInputError, RankWarning
 
 # What keeps results that several pencils need: `Statistics.shared`.
@@ -100,7 +101,7 @@ class ClosedForm:
         return fitted_encoder(request, pencil_axes(request))
 
 
-def fitted_encoder(request: FitRequest, solution: Solution, config: Mapping[str, Any] | None = None) -> FittedEncoder:
+def fitted_encoder(request: FitRequest, solution: Solution, record: FitRecord | None = None) -> FittedEncoder:
     """Return the linear encoder with these axes as rows, and the objective's readouts of its codes."""
     objective = request.objective
     return FittedEncoder(
@@ -112,7 +113,7 @@ def fitted_encoder(request: FitRequest, solution: Solution, config: Mapping[str,
         head=objective.head(request.statistics, solution.components),
         normalized=objective.conventions.normalized,
         pinned=solution.pinned,
-        config=dict(config or {}),
+        record=record or FitRecord(),
     )
 
 
@@ -138,7 +139,7 @@ def extended(request: FitRequest, old: FittedEncoder) -> FittedEncoder:
     ):
         raise IllegalCombinationError(
             f"ClosedForm(extends=...) with objective '{objective.name}' and an encoder of objective "
-            f"'{old.config.get('objective')}'",
+            f"'{old.record.objective}'",
             "a head or decoder is shared by all prefixes only where one fit has found all axes",
             "objective 'reconstruction' or 'similarity', and an encoder that was fitted with the same",
         )

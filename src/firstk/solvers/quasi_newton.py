@@ -18,6 +18,7 @@ from firstk._base.linalg import ordered_eigh, signed
 from firstk._base.progress import progress_bar
 from firstk.contracts import FitRequest, MomentObjective, Objective, Ordering, PrefixCriterion, Solution
 from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.record import FitRecord
 from firstk.exceptions import IllegalCombinationError
 from firstk.solvers.closed_form import fitted_encoder, solve_pencil
 
@@ -96,7 +97,7 @@ class QuasiNewton:
         request.ordering.check(d)
         criterion = objective.criterion(request.statistics, span.components)
         omega = request.ordering.prefix_weights(d, objective.conventions.omega).omega
-        Q, config = self._rotation(request, criterion, np.asarray(omega)[: min(d, r, self.most)], r)
+        Q, ended, steps = self._rotation(request, criterion, np.asarray(omega)[: min(d, r, self.most)], r)
         Q = _completed(Q, span.spectrum)[:, : min(d, r)]
         components = np.vstack([Q.T @ span.components, beyond.components[r:d]])
         gains = -np.diff(criterion.losses(Q))
@@ -105,12 +106,13 @@ class QuasiNewton:
             np.concatenate([gains, np.zeros(d - len(gains))]),
             min(d, r),
         )
-        return fitted_encoder(request, solution, {"solver_settings": settings_of(self), **config})
+        record = FitRecord(solver_settings=settings_of(self), ended=ended, steps=steps)
+        return fitted_encoder(request, solution, record)
 
     def _rotation(
         self, request: FitRequest, criterion: PrefixCriterion, omega: np.ndarray, r: int
-    ) -> tuple[np.ndarray, dict[str, object]]:
-        """Return the orthonormal columns, (r, d), that minimize the criterion, and how the search ended."""
+    ) -> tuple[np.ndarray, str, int]:
+        """Return the orthonormal columns, (r, d), that minimize the criterion, why the search ended, and its steps."""
         d = len(omega)
 
         def weighted(w: np.ndarray) -> tuple[float, np.ndarray]:
@@ -128,7 +130,7 @@ class QuasiNewton:
                 options={"maxiter": self.max_iter, "ftol": self.tolerance, "gtol": 0.0, "maxcor": _MEMORY},
             )
         ended = "max_iter" if found.nit >= self.max_iter else "tolerance"
-        return prefix_qr(found.x.reshape(r, d))[0], {"ended": ended, "steps": int(found.nit)}
+        return prefix_qr(found.x.reshape(r, d))[0], ended, int(found.nit)
 
 
 def prefix_qr(W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from firstk import FittedEncoder, PrefixCurve, PrefixEncoder
-from firstk.encoder.storage.card import model_card, saved_curve
-from firstk.encoder.storage.folder import read_model
+from firstk.encoder.record import FitRecord, ModelShape
+from firstk.encoder.storage.card import model_card
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((50, 6))
@@ -60,16 +60,15 @@ def test_the_code_on_the_card_runs(model, monkeypatch):
 
 @pytest.mark.parametrize("source", ["text-embedding-3-large", "a: b\n- c", "<script>", "x/y/z", "---", "|`*"])
 def test_names_of_models_mean_themselves(source):
-    config = {"d": 4, "p": 6, "normalized": False, "source_model": source}
-    text = model_card(config)
+    text = model_card(ModelShape(4, 6, 4, normalized=False), FitRecord(source_model=source))
     assert "base_model" not in front_matter(text)
     assert "<script>" not in text
     assert text.count("\n---\n") == 1
 
 
 def test_a_curve_without_a_share_has_no_smallest_k():
-    curve = PrefixCurve([1, 2], [-0.5, -0.1], "r2").to_dict()
-    text = model_card({"d": 2, "p": 6, "normalized": True, "curve": curve})
+    curve = PrefixCurve([1, 2], [-0.5, -0.1], "r2")
+    text = model_card(ModelShape(2, 6, 2, normalized=True), FitRecord(curve=curve))
     assert "smallest" not in text
     assert "| 2 | -0.1000 |" in text
 
@@ -79,5 +78,5 @@ def test_a_cut_encoder_is_saved_with_the_first_part_of_its_curve_and_intervals(t
     curve = PrefixCurve([1, 2, 4], [0.5, 0.6, 0.7], "accuracy", **ends)
     PrefixEncoder(4).fit(X).save(tmp_path / "long", curve=curve)
     FittedEncoder.load(tmp_path / "long")[:2].save(tmp_path / "short")
-    found = saved_curve(read_model(tmp_path / "short")[0], 2)
+    found = FittedEncoder.load(tmp_path / "short").record.curve
     assert (found.k, found.score, found.low, found.high) == ((1, 2), (0.5, 0.6), (0.4, 0.5), (0.6, 0.7))

@@ -32,7 +32,7 @@ BOUNDED = settings(max_examples=150, deadline=None, suppress_health_check=list(H
 def outputs(enc):
     """Everything that an encoder tells, as bytes and text."""
     parts = [enc.transform(ROWS), enc.encode_query(ROWS, 1), enc.spectrum_, enc.encoder_.read_out(ROWS, 1)]
-    facts = (enc.get_params(), enc.objective_, enc.solver_, enc.predict(ROWS).tolist(), dict(enc.encoder_.config))
+    facts = (enc.get_params(), enc.objective_, enc.solver_, enc.predict(ROWS).tolist(), enc.encoder_.record)
     return [part.tobytes() for part in parts], repr(facts)
 
 

@@ -102,7 +102,7 @@ def full_prefix(banking):
 
 def test_banking77_short_codes_tell_intents_apart(full_prefix):
     enc, scores, _ = full_prefix
-    assert enc.encoder_.config["estimator"] == "sampled"
+    assert enc.encoder_.record.estimator == "sampled"
     assert (scores >= [0.61, 0.85, 0.90, 0.915]).all(), scores
 
 

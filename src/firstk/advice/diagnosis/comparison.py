@@ -103,7 +103,7 @@ def _tried(candidate: Candidate, trials: Trials, folds: Sequence[Fold], ks: np.n
     chosen = []
     for fold in folds:
         encoder = _fitted(candidate, fold, int(ks[-1]))
-        chosen.append(encoder.config["settings"])
+        chosen.append(encoder.record.settings)
         # A code shorter than k is scored at its full width.
         lengths = np.unique(np.minimum(ks, encoder.d))
         scores = per_row_scores(encoder, fold.data, trials.metric, lengths)

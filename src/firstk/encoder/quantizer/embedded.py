@@ -203,7 +203,7 @@ class EmbeddedQuantizer:
             return self.encoder
         axes = self.encoder.components if self._rest is None else np.vstack([self.encoder.components, self._rest[0]])
         zero = np.zeros(self.encoder.p)
-        return type(self.encoder)(axes, np.zeros(len(axes)), zero, zero, config=self.encoder.config)
+        return type(self.encoder)(axes, np.zeros(len(axes)), zero, zero, record=self.encoder.record)
 
     @property
     def k(self) -> int:

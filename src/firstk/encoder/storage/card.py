@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
 
-from firstk.encoder.naming import learned_from, objective_name
+from firstk.encoder.record import FitRecord, ModelShape
 from firstk.quality.choose import Choice
-from firstk.quality.curve import PrefixCurve, shown_lengths, supported_lengths
+from firstk.quality.curve import PrefixCurve, shown_lengths
 from firstk.quality.point import EMBEDDED
 from firstk.words.choice import answer, explanation
 
@@ -20,44 +17,24 @@ _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}", re.ASCII)
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
 
-def model_card(config: Mapping[str, Any]) -> str:
-    """Return the text of README.md for a model with this config.json."""
-    d, p, source = config["d"], config["p"], config.get("source_model")
-    curve = saved_curve(config, d)
+def model_card(shape: ModelShape, record: FitRecord) -> str:
+    """Return the text of README.md for a model."""
+    d, p, source = shape.d, shape.p, record.source_model
+    curve, choice = record.curve_up_to(d), record.choice_up_to(d)
     vectors = f"vectors of {p} columns" + (f" made by {_escaped(source)}" if source else "")
-    library = f"[firstk](https://pypi.org/project/firstk/) {config.get('library_version')}"
+    library = f"[firstk](https://pypi.org/project/firstk/) {record.library_version}"
     parts = [
         _front_matter(source),
         f"# A code of {d} coordinates, cut anywhere\n",
         f"An encoder for {vectors}, fitted by {library}. Its first k coordinates are a code, for every k.\n",
-        _LOADING.format(k=_shown_length(saved_choice(config, d), d), p=p),
-        *_in_bytes(saved_choice(config, d)),
-        _facts(config),
+        _LOADING.format(k=_shown_length(choice, d), p=p),
+        *_in_bytes(choice),
+        _facts(shape, record),
     ]
     if curve is not None:
-        parts.append(_curve_section(curve, saved_choice(config, d)))
-    parts.append(_CITATION.format(version=config.get("library_version")))
+        parts.append(_curve_section(curve, choice))
+    parts.append(_CITATION.format(version=record.library_version))
     return "\n".join(parts)
-
-
-def saved_curve(config: Mapping[str, Any], d: int) -> PrefixCurve | None:
-    """Return the curve in a config.json, as far as the code goes: a cut encoder has the first part of it."""
-    found = config.get("curve")
-    if found is None:
-        return None
-    curve = PrefixCurve.from_dict(found)
-    if curve.supported is None:  # a user's own: the model says which lengths are
-        curve = replace(curve, supported=supported_lengths(config, d))
-    return curve.cut(d)
-
-
-def saved_choice(config: Mapping[str, Any], d: int) -> Choice | None:
-    """Return the choice in a config.json; None for a code that was cut below what it chose."""
-    found = config.get("choice")
-    if found is None:
-        return None
-    choice = Choice.from_dict(found)
-    return choice if choice.own is None or choice.own.point.k <= d else None
 
 
 def smallest_lengths(curve: PrefixCurve) -> dict[float, int]:
@@ -115,25 +92,24 @@ def _front_matter(source: str | None) -> str:
     return "\n".join([*lines, "---", ""])
 
 
-def _facts(config: Mapping[str, Any]) -> str:
-    unit = "yes, after the cut" if config["normalized"] else "no"
+def _facts(shape: ModelShape, record: FitRecord) -> str:
+    omega = record.omega
     rows = [
-        ("objective", objective_name(config) or None),
-        ("ordering", config.get("ordering")),
-        ("weights of prefixes (omega)", _omega(config.get("omega"))),
-        ("solver", config.get("solver")),
-        (f"{learned_from(config)}s seen", config.get("rows")),
-        ("data fingerprint", config.get("data_fingerprint")),
-        ("unit norm", unit),
-        ("source model", config.get("source_model")),
-        ("firstk", config.get("library_version")),
+        ("objective", record.title),
+        ("ordering", record.ordering),
+        (
+            "weights of prefixes (omega)",
+            omega if omega is None or isinstance(omega, str) else f"{len(omega)} weights, in config.json",
+        ),
+        ("solver", record.solver),
+        (f"{record.unit}s seen", record.rows),
+        ("data fingerprint", record.data_fingerprint),
+        ("unit norm", "yes, after the cut" if shape.normalized else "no"),
+        ("source model", record.source_model),
+        ("firstk", record.library_version),
     ]
-    lines = [f"| {name} | {_escaped(str(value))} |" for name, value in rows if value is not None]
+    lines = [f"| {name} | {_escaped(str(value))} |" for name, value in rows if value not in (None, "")]
     return "\n".join(["## What it is\n", "| | |", "|---|---|", *lines, ""])
-
-
-def _omega(omega: str | Sequence[float] | None) -> str | None:
-    return omega if omega is None or isinstance(omega, str) else f"{len(omega)} weights, in config.json"
 
 
 def _curve_section(curve: PrefixCurve, choice: Choice | None) -> str:

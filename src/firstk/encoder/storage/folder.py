@@ -24,7 +24,6 @@ from firstk._base import tensors
 from firstk._base.atomic_file import atomic_folder, current, restore, write_new
 from firstk._base.json_records import strict_json
 from firstk._base.remote import check_local
-from firstk.encoder.storage.card import saved_curve
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 
 _Read = TypeVar("_Read")
@@ -120,20 +119,17 @@ def _encoded(name: str, text: object) -> bytes:
 
 def check_target(target: Path) -> None:
     """Check that a model can be saved here without loss of something else."""
-    if _surrounds_us(target):
+    try:
+        above = Path.cwd().is_relative_to(target.resolve())
+    except (OSError, ValueError, RuntimeError):  # no such place; or our own folder is gone
+        above = False
+    if above:
         raise InvalidInputError(
             f"A model is a folder that is replaced when it is saved again, and '{target}' is the current folder "
             "or one above it. Name a folder in it."
         )
     restore(target)
     _steadily(target, _check_folder)
-
-
-def _surrounds_us(target: Path) -> bool:
-    try:
-        return Path.cwd().is_relative_to(target.resolve())
-    except (OSError, ValueError, RuntimeError):  # no such place; or our own folder is gone
-        return False
 
 
 def _check_folder(target: Path) -> None:
@@ -328,13 +324,16 @@ def checksum(payload: bytes) -> str:
 def parse(payload: bytes, folder: str | Path) -> Manifest:
     """Read the bytes of config.json; raise CorruptModelError for anything but what firstk wrote."""
     where = f"'{folder}' is no firstk model"
-    found = _read_json(payload, folder)
+    try:
+        found = strict_json(payload)
+    except ValueError as error:
+        raise CorruptModelError(f"'{folder}/{CONFIG}' is not readable JSON ({str(error)[:200]}).") from None
     if not isinstance(found, dict) or not _is_ours(found.get("format")):
         raise CorruptModelError(f"{where}: {CONFIG} does not say format '{FORMAT}'.")
     version = found.get("format_version")
     if type(version) is not int or version != FORMAT_VERSION:
         raise CorruptModelError(
-            f"'{folder}' has format version {_shown(version)}; this firstk reads version {FORMAT_VERSION}. "
+            f"'{folder}' has format version {version!r:.40}; this firstk reads version {FORMAT_VERSION}. "
             "Use the firstk that wrote it, or a newer one, or save the model again."
         )
     if found.pop("digest", None) != _digest(found):
@@ -343,7 +342,9 @@ def parse(payload: bytes, folder: str | Path) -> Manifest:
             "Copy or save the model again."
         )
     files = found.get("files")
-    if not isinstance(files, dict) or not all(_plain_name(name) and _is_sha256(sha) for name, sha in files.items()):
+    if not isinstance(files, dict) or not all(
+        _plain_name(name) and isinstance(sha, str) and _SHA256.fullmatch(sha) for name, sha in files.items()
+    ):
         raise CorruptModelError(f"'{folder}' is a damaged firstk model: {CONFIG} does not list its files.")
     return Manifest({name: value for name, value in found.items() if name not in _HEADER}, files, found["format"])
 
@@ -361,78 +362,10 @@ def _is_ours(format: object) -> bool:
     return isinstance(format, str) and format in FORMATS
 
 
-def _read_json(payload: bytes, folder: str | Path) -> Any:
-    try:
-        return strict_json(payload)
-    except ValueError as error:
-        raise CorruptModelError(f"'{folder}/{CONFIG}' is not readable JSON ({str(error)[:200]}).") from None
-
-
-def _canonical(found: object) -> bytes:
-    return json.dumps(found, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
-
-
 def _digest(found: Mapping[str, object]) -> str:
-    return checksum(_canonical(found))
+    canonical = json.dumps(found, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return checksum(canonical.encode("ascii"))
 
 
 def _plain_name(name: object) -> TypeGuard[str]:
     return isinstance(name, str) and _NAME.fullmatch(name) is not None
-
-
-def _is_sha256(value: object) -> bool:
-    return isinstance(value, str) and _SHA256.fullmatch(value) is not None
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."
-
-
-# The facts that it holds about an encoder, and their types: what is read from disk may have any other.
-_NONE = type(None)
-_REQUIRED: dict[str, tuple[type, ...]] = {"d": (int,), "p": (int,), "pinned": (int,), "normalized": (bool,)}
-_OPTIONAL: dict[str, tuple[type, ...]] = {
-    "objective": (str,),
-    "settings": (dict,),
-    "ordering": (str,),
-    "ordering_settings": (dict,),
-    "supported": (list,),
-    "omega": (str, dict, _NONE),
-    "solver": (str,),
-    "metric": (str,),
-    "searched": (bool,),
-    "network": (str,),
-    "layers": (int,),
-    "unit_code": (bool,),
-    "classes": (list, _NONE),
-    "rows": (int,),
-    "parts": (list,),
-    "library_version": (str,),
-    "data_fingerprint": (str, _NONE),
-    "source_model": (str, _NONE),
-    "curve": (dict, _NONE),
-    "feature_names": (list, _NONE),
-    "parameters": (dict, _NONE),
-}
-
-
-def check_facts(config: Mapping[str, Any], path: object) -> None:
-    """Raise CorruptModelError if a fact is missing, of a wrong type, or contradicts another."""
-    damaged = f"'{path}' is a damaged firstk model"
-    for name, kinds in (_REQUIRED | _OPTIONAL).items():
-        if name in _REQUIRED and name not in config:
-            raise CorruptModelError(f"{damaged}: its config.json does not say '{name}'.")
-        if name in config and type(config[name]) not in kinds:
-            got = type(config[name]).__name__
-            raise CorruptModelError(f"{damaged}: '{name}' in its config.json is of type {got}.")
-    d, p, pinned = config["d"], config["p"], config["pinned"]
-    if d < 1 or p < 1 or not 0 <= pinned <= d:
-        raise CorruptModelError(f"{damaged}: its widths are d={d}, p={p}, pinned={pinned}.")
-    for part in config.get("parts", ()):
-        if not isinstance(part, dict) or (type(part.get("rows")), type(part.get("data_fingerprint"))) != (int, str):
-            raise CorruptModelError(f"{damaged}: its 'parts' cannot be read.")
-    try:
-        saved_curve(config, d)
-    except (InvalidInputError, TypeError) as error:
-        raise CorruptModelError(f"{damaged}: its curve cannot be read ({error}).") from None

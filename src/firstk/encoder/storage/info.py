@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from firstk._base.json_records import to_plain
 from firstk.encoder.fitted import FittedEncoder
-from firstk.encoder.naming import learned_from, objective_name
-from firstk.encoder.storage.card import saved_choice, saved_curve, smallest_lengths
+from firstk.encoder.record import FitRecord, ModelShape, read_config
+from firstk.encoder.storage.card import smallest_lengths
 from firstk.encoder.storage.folder import (
     CARD,
     CONFIG,
     EVALUATION,
     FORMAT_VERSION,
     TENSORS,
-    check_facts,
     read_extra_bytes,
     read_manifest,
     read_model,
@@ -37,9 +38,8 @@ class ModelInfo:
     Attributes
     ----------
     path : str
-    config : mapping
+    shape, record : ModelShape and FitRecord
         What config.json says of the encoder.
-    curve : PrefixCurve or None
     files : mapping
         Bytes of every file in the folder.
     integrity : mapping
@@ -49,8 +49,8 @@ class ModelInfo:
     """
 
     path: str
-    config: Mapping[str, Any]
-    curve: PrefixCurve | None
+    shape: ModelShape
+    record: FitRecord
     files: Mapping[str, int]
     integrity: Mapping[str, str]
     embedded_bytes: int | None = None
@@ -58,7 +58,12 @@ class ModelInfo:
     @property
     def d(self) -> int:
         """Width of the code."""
-        return int(self.config["d"])
+        return self.shape.d
+
+    @property
+    def curve(self) -> PrefixCurve | None:
+        """Quality against k, where that was saved."""
+        return self.record.curve_up_to(self.d)
 
     @property
     def smallest(self) -> dict[float, int]:
@@ -68,7 +73,7 @@ class ModelInfo:
     @property
     def choice(self) -> Choice | None:
         """What to store, where that was saved."""
-        return saved_choice(self.config, self.d)
+        return self.record.choice_up_to(self.d)
 
     @property
     def whole(self) -> bool:
@@ -77,7 +82,8 @@ class ModelInfo:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as values that JSON can hold."""
-        told = {name: value for name, value in self.config.items() if name not in ("curve", "auto", "choice")}
+        config = to_plain(self.shape) | self.record.to_json()
+        told = {name: value for name, value in config.items() if name not in ("curve", "auto", "choice")}
         return {
             "path": self.path,
             **told,
@@ -99,14 +105,15 @@ class ModelInfo:
         return "\n".join(map(_printable, [*self._summary(), "", *self._table(), *self._curve_lines()]))
 
     def _summary(self) -> list[str]:
-        c = self.config
-        objective, ordering = objective_name(c) or "unknown", c.get("ordering", "unknown")
-        source = f" (made by {c['source_model']})" if c.get("source_model") else ""
+        fit, p = self.record, self.shape.p
+        objective, ordering = fit.title or "unknown", fit.ordering or "unknown"
+        source = f" (made by {fit.source_model})" if fit.source_model else ""
+        rows = "an unknown number of" if fit.rows is None else f"{fit.rows:,}"
         lines = [
-            f"{self.path} holds an encoder from vectors of {c['p']} columns{source} to codes of {self.d} coordinates.",
-            f"Objective {objective}, ordering {ordering}, fitted on {_count(c.get('rows'))} {learned_from(c)}s by "
-            f"firstk {c.get('library_version')}.",
-            "Codes are brought to unit norm after the cut." if c["normalized"] else "Codes are not normalized.",
+            f"{self.path} holds an encoder from vectors of {p} columns{source} to codes of {self.d} coordinates.",
+            f"Objective {objective}, ordering {ordering}, fitted on {rows} {fit.unit}s by "
+            f"firstk {fit.library_version}.",
+            "Codes are brought to unit norm after the cut." if self.shape.normalized else "Codes are not normalized.",
         ]
         if self.curve is None:
             lines.append("No curve was saved with it: pass curve= to save, or run firstk curve.")
@@ -128,30 +135,30 @@ class ModelInfo:
         return lines + ([f"Files that are not the model's: {', '.join(foreign)}."] if foreign else [])
 
     def _table(self) -> list[str]:
-        c = self.config
+        shape, fit = self.shape, self.record
         rows = [
-            ("objective", _with_settings({**c, "objective": objective_name(c)}, "objective", "settings")),
-            ("ordering", _with_settings(c, "ordering", "ordering_settings")),
-            ("omega", c["omega"] if isinstance(c.get("omega"), str) else _some(c.get("omega"))),
-            ("solver", c.get("solver")),
-            ("network", c.get("network", "linear")),
-            ("columns, coordinates", f"{c['p']}, {self.d} ({c['pinned']} set by the objective)"),
-            ("classes", None if c.get("classes") is None else len(c["classes"])),
-            (f"{learned_from(c)}s seen", _count(c.get("rows"))),
-            ("data fingerprint", _fingerprint(c)),
-            ("source model", c.get("source_model")),
+            ("objective", _with_settings(fit.title, fit.settings)),
+            ("ordering", _with_settings(fit.ordering, fit.ordering_settings)),
+            ("omega", _some(fit.omega)),
+            ("solver", fit.solver),
+            ("network", shape.network),
+            ("columns, coordinates", f"{shape.p}, {self.d} ({shape.pinned} set by the objective)"),
+            ("classes", None if shape.classes is None else len(shape.classes)),
+            (f"{fit.unit}s seen", "an unknown number of" if fit.rows is None else f"{fit.rows:,}"),
+            ("data fingerprint", fit.fingerprint),
+            ("source model", fit.source_model),
             ("bytes a vector", f"{_FLOAT32 * self.d:,} as float32, uncut; {self._raw_bytes:,} raw{self._bits()}"),
             ("size on disk", f"{bytes_text(sum(self.files.values()))}, {len(self.files)} files"),
             ("format version", FORMAT_VERSION),
-            ("firstk", c.get("library_version")),
+            ("firstk", fit.library_version),
         ]
-        return [f"  {name:<22}{value}" for name, value in rows if value is not None]
+        return [f"  {name:<22}{value}" for name, value in rows if value not in (None, "")]
 
     @property
     def _raw_bytes(self) -> int:
         """Bytes of a raw vector: as they came where that was saved, else as float32."""
         known = None if self.choice is None else self.choice.input_bytes
-        return _FLOAT32 * int(self.config["p"]) if known is None else known
+        return _FLOAT32 * self.shape.p if known is None else known
 
     def _bits(self) -> str:
         most = self.embedded_bytes
@@ -179,25 +186,20 @@ def model_info(path: str | Path) -> ModelInfo:
     """Read and check a saved model; a damaged or foreign folder raises an error."""
     folder, most = Path(path), None
     manifest = read_manifest(folder)
-    if manifest.config.get("network") == "custom":  # its code is not here, so it cannot be built; its files can be read
-        check_facts(read_model(folder)[0], folder)
+    shape, record = read_config(manifest.config, folder)
+    if shape.network == "custom":  # its code is not here, so it cannot be built; its files can be read
+        read_model(folder)
     else:
-        most = _embedded_bytes(FittedEncoder.load(folder))
+        encoder = FittedEncoder.load(folder)
+        with suppress(InvalidInputError):  # of one without cells
+            most = encoder.quantizer(None).bytes
     files = {file.name: file.stat().st_size for file in sorted(folder.iterdir()) if file.is_file()}
     integrity = {CONFIG: "matches", TENSORS: "matches"}
     integrity |= {name: _extra_integrity(folder, name) for name in manifest.files if name != TENSORS}
     if CARD in files:
         integrity[CARD] = "not checked"
     integrity |= {name: "not of the model" for name in files if name not in integrity}
-    config = manifest.config
-    return ModelInfo(str(path), config, saved_curve(config, config["d"]), files, integrity, most)
-
-
-def _embedded_bytes(encoder: FittedEncoder) -> int | None:
-    try:
-        return encoder.quantizer(None).bytes
-    except InvalidInputError:
-        return None
+    return ModelInfo(str(path), shape, record, files, integrity, most)
 
 
 def _extra_integrity(folder: Path, name: str) -> str:
@@ -210,15 +212,9 @@ def _extra_integrity(folder: Path, name: str) -> str:
     return "matches"
 
 
-def _fingerprint(config: Mapping[str, Any]) -> str | None:
-    """Return the fingerprint of what was seen; it counts pairs as rows."""
-    found = config.get("data_fingerprint")
-    return None if found is None else str(found).replace(" rows", f" {learned_from(config)}s", 1)
-
-
-def _with_settings(config: Mapping[str, Any], name: str, settings: str) -> str | None:
-    told = ", ".join(f"{key}={_some(value)}" for key, value in config.get(settings, {}).items() if value is not None)
-    return f"{config[name]} ({told})" if told else config.get(name)
+def _with_settings(name: str, settings: Mapping[str, Any]) -> str:
+    told = ", ".join(f"{key}={_some(value)}" for key, value in settings.items() if value is not None)
+    return f"{name} ({told})" if told else name
 
 
 def _some(value: object) -> str | None:
@@ -232,7 +228,3 @@ def _some(value: object) -> str | None:
 def _printable(line: str) -> str:
     """Return a line that a terminal only shows: a model from elsewhere may hold anything in its texts."""
     return "".join(sign if sign.isprintable() else "?" for sign in line)
-
-
-def _count(rows: object) -> str:
-    return f"{rows:,}" if isinstance(rows, int) else "an unknown number of"

@@ -18,8 +18,7 @@ from firstk._base.rows import unit_rows
 from firstk.data.files.contract import CodeRecord, code_layout
 from firstk.data.precision import resolve_precision
 from firstk.data.stamp import CodeStamp
-from firstk.encoder.comparison import search_metric
-from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.fitted import SEARCH_METRIC, FittedEncoder
 from firstk.estimator.encoding import Encoding, Wish, cut_bits, encoding_of
 from firstk.exceptions import InvalidInputError
 from firstk.integrations._codes import METRICS, Codes, fitted
@@ -151,7 +150,7 @@ def _prefix(X: np.ndarray, k: int, unit: bool) -> np.ndarray:
 def _metric(facts: SourceFacts, recode: Recode) -> str:
     check_choice(recode.metric, ("auto", *METRICS), "metric", _OWNER)
     if recode.metric == "auto":  # codes of an encoder are compared by cosine, whatever its vectors were
-        return search_metric() if recode.encoder is not None and not facts.coded else facts.metric or search_metric()
+        return SEARCH_METRIC if recode.encoder is not None and not facts.coded else facts.metric or SEARCH_METRIC
     if facts.unit and facts.metric != recode.metric:
         raise InvalidInputError(
             f"{facts.place} holds codes for {facts.metric}, of unit norm: another metric ({recode.metric}) needs the "

@@ -117,9 +117,7 @@ def uncentred(encoder: PrefixEncoder) -> PrefixEncoder:
 
     Its cosines do not depend on the norms of vectors.
     """
-    found = PrefixEncoder(**encoder.get_params(deep=False))
-    found._adopt(_without_means(fitted_encoder(encoder, "uncentred")), encoder.n_features_in_, None)
-    return found
+    return encoder.with_encoder(_without_means(fitted_encoder(encoder, "uncentred")))
 
 
 def _without_means(fitted: FittedEncoder) -> FittedEncoder:
@@ -130,10 +128,9 @@ def _without_means(fitted: FittedEncoder) -> FittedEncoder:
             "its codes depend on the norms of vectors, which servers do not normalize before it",
             "network='linear'",
         )
-    metric = fitted.config.get("metric")
-    config = {**fitted.config, "metric": _METRICS.get(str(metric), metric)}
+    record = replace(fitted.record, metric=_METRICS.get(fitted.record.metric, fitted.record.metric))
     zero, gone = np.zeros(fitted.p), dict.fromkeys(("decoder", "origin", "head", "cells", "profile", "sample"))
-    return replace(fitted, mean=zero, query_mean=zero, config=config, **gone)  # type: ignore[arg-type]
+    return replace(fitted, mean=zero, query_mean=zero, record=record, **gone)  # type: ignore[arg-type]
 
 
 def _before_normalize(model: SentenceTransformer) -> SentenceTransformer:

@@ -11,6 +11,7 @@ import torch
 
 from firstk.contracts import FitRequest
 from firstk.encoder.fitted import FittedEncoder, Head
+from firstk.encoder.record import FitRecord
 from firstk.exceptions import RankWarning
 from firstk.solvers.gradient.canonical import Code, with_signs
 from firstk.solvers.gradient.losses.base import GAIN_ROWS, PrefixSum, numbers, optional
@@ -22,13 +23,13 @@ from firstk.solvers.gradient.task import Task
 _VANISHED = 1e-3
 
 
-def fitted(request: FitRequest, settings: Gradient, task: Task, config: dict[str, Any]) -> FittedEncoder:
+def fitted(request: FitRequest, settings: Gradient, task: Task, record: FitRecord) -> FittedEncoder:
     """Return the fitted encoder of a trained task."""
     finish = _linear if request.linear else _of_network
-    return finish(request, settings, task, config)
+    return finish(request, settings, task, record)
 
 
-def _linear(request: FitRequest, settings: Gradient, task: Task, config: dict[str, Any]) -> FittedEncoder:
+def _linear(request: FitRequest, settings: Gradient, task: Task, record: FitRecord) -> FittedEncoder:
     loss, model = task.training_loss, task.model
     code = loss.learned(request, model)
     _warn_of_vanished(request, code)
@@ -46,7 +47,7 @@ def _linear(request: FitRequest, settings: Gradient, task: Task, config: dict[st
         head=head,
         normalized=request.objective.conventions.normalized,
         pinned=min(request.start.pinned, len(code.components)),
-        config=config | {"optimality_gap": gap},
+        record=replace(record, optimality_gap=gap),
     )
 
 
@@ -121,7 +122,7 @@ def _loss(request: FitRequest, task: Task, code: Code) -> float:
 # -- nonlinear networks --------------------------------------------------------------------------------------------
 
 
-def _of_network(request: FitRequest, settings: Gradient, task: Task, config: dict[str, Any]) -> FittedEncoder:
+def _of_network(request: FitRequest, settings: Gradient, task: Task, record: FitRecord) -> FittedEncoder:
     """Append a d x d matrix that brings the network's codes into canonical form."""
     loss, model = task.training_loss, task.model
     z, batch = _codes(task)
@@ -152,7 +153,7 @@ def _of_network(request: FitRequest, settings: Gradient, task: Task, config: dic
         head=head,
         normalized=request.objective.conventions.normalized,
         pinned=len(code.components),
-        config=config | {"optimality_gap": None},
+        record=record,
         network=exported(model.encoder, request.statistics.n_features),
         origin=origin,
     )

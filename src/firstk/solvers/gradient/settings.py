@@ -13,6 +13,7 @@ from firstk._base.json_records import settings_of
 from firstk._base.progress import Verbose
 from firstk.contracts import FitRequest, MomentObjective, Objective, Ordering
 from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.record import FitRecord
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -196,13 +197,13 @@ class Gradient:
         task = build(request, self)
         outcome = self.train(task, request.seed, request.verbose)
         request.statistics.derived["trace"] = outcome.trace
-        config = {
-            "solver_settings": settings_of(outcome.plan),
-            "estimator": task.prefix_sum.estimator,
-            "ended": outcome.stop_reason,
-            "epochs": outcome.epochs,
-        }
-        return fitted(request, self, task, config)
+        record = FitRecord(
+            solver_settings=settings_of(outcome.plan),
+            estimator=task.prefix_sum.estimator,
+            ended=outcome.stop_reason,
+            epochs=outcome.epochs,
+        )
+        return fitted(request, self, task, record)
 
     def train(self, task: Task, seed: int, progress: Verbose = False) -> Outcome:
         """Train a task and return the outcome; see `firstk.solvers.gradient.loop`."""

@@ -12,7 +12,7 @@ from scipy import stats
 
 from firstk import PrefixEncoder
 from firstk.data import load_digits
-from firstk.estimator.checking import CheckReport, Drift, Kept, NewRows, check_rows, drift_between
+from firstk.estimator.check import CheckReport, Drift, Kept, NewRows, check_rows, drift_between
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.profile import measure_profile
 
@@ -145,8 +145,7 @@ def test_saved_models_answer_as_fitted_ones(encoder, tmp_path):
 
 
 def test_models_without_a_profile_say_what_to_do(encoder):
-    old = PrefixEncoder()
-    old._adopt(replace(encoder.encoder_, profile=None, sample=None), D, None)
+    old = encoder.with_encoder(replace(encoder.encoder_, profile=None, sample=None))
     with pytest.raises(InvalidInputError, match=r"holds no profile.*--against"):
         old.check(rows(500, 9))
     assert not old.check(rows(2000, 10), against=rows(2000, 11), k=8).refit
@@ -159,7 +158,7 @@ def test_labels_count_where_the_fit_had_some(tmp_path):
     enc = PrefixEncoder(objective="fisher").fit(X[:700], y[:700])
     model = PrefixEncoder.load(enc.save(tmp_path / "m", held_out=(X[700:], y[700:])))
     report = model.check(digits.X_test, digits.y_test, k=6)
-    assert {one.metric for one in report.kept} == {"recall@10", enc.encoder_.config["metric"]}
+    assert {one.metric for one in report.kept} == {"recall@10", enc.encoder_.record.metric}
     assert not report.refit
 
 
@@ -229,7 +228,7 @@ def test_input_is_left_alone(encoder):
 def test_the_verdict_is_of_the_interval():
     def verdict(low, high):
         one = Kept("recall@10", 0.9, 0.8, 0.7, 0.9, (low + high) / 2, low, high, 64, 0.0)
-        from firstk.estimator.checking import _verdict
+        from firstk.estimator.check import _verdict
 
         return _verdict((one,), 0.02)
 

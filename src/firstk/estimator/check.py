@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import eigvalsh
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from firstk._base.checks import bad_parameter, check_prefix, is_real
 from firstk._base.rows import Rows, sliceable
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.profile import SIZES, RowProfile, ScoreTable
-from firstk.encoder.storage.card import saved_choice, saved_curve
 from firstk.estimator.fit_profile import ENOUGH
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.bootstrap import check_confidence
@@ -325,6 +324,10 @@ def check_rows(
         for name, table in now.scores.items()
         if name in then.scores and (found := _kept(name, then.scores[name], table, k, confidence)) is not None
     )
+    best = None
+    if now.share is not None:  # of variance, in as many axes as today's rows would be given
+        spectrum = eigvalsh(rows.moments.St)
+        best = float(spectrum[-k:].sum() / spectrum.sum())
     return CheckReport(
         verdict=_verdict(kept, tolerance),
         k=k,
@@ -333,7 +336,7 @@ def check_rows(
         kept=kept,
         share_then=None if then.share is None else float(then.share[k - 1]),
         share_now=None if now.share is None else float(now.share[k - 1]),
-        share_best=None if now.share is None else _best_share(rows.moments, k),
+        share_best=best,
         drift=drift_between(then.cut(k), now.cut(k)),
         tolerance=float(tolerance),
         confidence=confidence,
@@ -376,7 +379,7 @@ def _kept(metric: str, then: ScoreTable, now: ScoreTable, k: int, confidence: fl
     before, after = then.kept(k, size), now.kept(k, size)
     if before[0] <= 0:
         return None
-    z = _quantile(confidence)
+    z = float(ndtri((1 + confidence) / 2))
     ratio = after[0] / before[0]
     # Error of a ratio of two independent numbers, to first order.
     of_profile = ratio * before[1] / before[0]
@@ -395,12 +398,6 @@ def _kept(metric: str, then: ScoreTable, now: ScoreTable, k: int, confidence: fl
     )
 
 
-def _quantile(confidence: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri((1 + confidence) / 2))
-
-
 def _verdict(kept: tuple[Kept, ...], tolerance: float) -> str:
     least = 1 - tolerance
     if any(one.ratio_high < least for one in kept):
@@ -410,20 +407,15 @@ def _verdict(kept: tuple[Kept, ...], tolerance: float) -> str:
 
 def _length(encoder: FittedEncoder, then: RowProfile) -> int:
     """Return the length that was recommended; else the shortest that keeps 95 % of the best recall at the fit."""
-    choice = saved_choice(encoder.config, encoder.d)
+    choice = encoder.record.choice_up_to(encoder.d)
     if choice is not None and choice.own is not None:
         return choice.own.point.k
-    curve = saved_curve(encoder.config, encoder.d)
+    curve = encoder.record.curve_up_to(encoder.d)
     if curve is not None and (k := curve.smallest_lengths().get(KEEP)) is not None:
         return k
     table = then.scores[RECALL]
     scores = table.score[-1]
     return int(table.k[np.flatnonzero(scores >= KEEP * scores.max())[0]])
-
-
-def _best_share(moments: Moments, k: int) -> float:
-    spectrum = eigvalsh(moments.St)
-    return float(spectrum[-k:].sum() / spectrum.sum())
 
 
 def _notes(then: RowProfile, now: RowProfile) -> list[str]:
