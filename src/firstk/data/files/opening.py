@@ -18,8 +18,7 @@ import numpy as np
 
 from firstk._base.atomic_file import beside
 from firstk._base.checks import bad_parameter, check_choice, is_int, require, some_rows
-from firstk._base.input_file import Stamp, check_there
-from firstk._base.remote import RemotePath, is_remote, place_of
+from firstk._base.input_file import Stamp
 from firstk.data.files import arrow, jsonl, npy, npz, parquet, tensors, text
 from firstk.data.files.choosing import missing_column
 from firstk.data.files.contract import (
@@ -38,6 +37,7 @@ from firstk.data.files.contract import (
 )
 from firstk.data.files.shards import RECORD, UNFINISHED
 from firstk.data.files.tables import Columns, TableView, as_numpy
+from firstk.data.remote import RemotePath, check_there, is_remote, place_of
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from firstk._base.input_file import Stamp
-from firstk._base.remote import RemotePath, is_remote, place_of
 from firstk.data.files import creating, open_vectors
 from firstk.data.files.contract import Batch, Layout, code_layout, exactly, must_be_restored
 from firstk.data.files.opening import FORMATS, VectorTable, format_of
 from firstk.data.files.shards import RECORD, ShardLog
 from firstk.data.files.writing import check_columns
 from firstk.data.precision import read_precision
+from firstk.data.remote import RemotePath, is_remote, place_of
 from firstk.exceptions import InvalidInputError
 from firstk.integrations.moving.checksum import Checksum
 from firstk.integrations.moving.contract import Recode, Source, SourceFacts
