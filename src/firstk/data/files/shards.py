@@ -49,6 +49,8 @@ class ShardLog:
     def begin(cls, target: Path, job: Mapping[str, object], *, resume: bool) -> ShardLog:
         """Start a folder, or go on with one; raise InvalidInputError for one of another job, or one in the way."""
         log = cls(target, job)
+        if isinstance(target, Path) and log.temporary.is_symlink():
+            raise InvalidInputError(f"'{log.temporary}' is a link, and a new folder is needed there. Remove it.")
         places = [(log.target, True), (log.temporary, False)]
         if isinstance(target, RemotePath) and (log.temporary / RECORD).is_file():
             places.reverse()  # files are moved one by one, and the record last

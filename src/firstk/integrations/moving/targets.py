@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from firstk._base.atomic_file import explained_os_errors
 from firstk._base.input_file import Stamp
 from firstk.data.files import creating, open_vectors
 from firstk.data.files.contract import Batch, Layout, code_layout, exactly, must_be_restored
@@ -285,5 +286,5 @@ def _remove(folder: Path | RemotePath) -> None:
     if isinstance(folder, RemotePath):
         folder.remove_files()
         return
-    with contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(folder)
+    with explained_os_errors(folder), contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(folder)  # an OSError for a link
