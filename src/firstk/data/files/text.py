@@ -169,8 +169,9 @@ class TextReader:
                     else self._by_cells(block if alone else chain(block, lines), start, step, numbers, texts)
                 )
                 for table in tables:
-                    yield start, table
-                    start += len(next(iter(table.values())))
+                    if rows := len(next(iter(table.values()))):  # else the lines are blank
+                        yield start, table
+                    start += rows
 
     def _by_arrow(
         self, block: list[str], numbers: Sequence[str], texts: Sequence[str]
@@ -180,7 +181,8 @@ class TextReader:
             return None
         pa, reader = arrow
         joined, mark = "".join(block), re.escape(self._delimiter)
-        if '"' in joined and re.search(rf'[^{mark}\r\n"]"[^{mark}\r\n"]|(?:^|[{mark}\r\n])""[^{mark}\r\n"]', joined):
+        inside = rf'"(?:(?<=[^{mark}\r\n"]")(?=[^{mark}\r\n"])|(?<![^{mark}\r\n]")"(?=[^{mark}\r\n"]))'
+        if re.search(inside, joined):
             return None  # text before or after a quoted cell
         types = dict.fromkeys(texts, pa.string()) | dict.fromkeys(numbers, pa.float64())
         try:
