@@ -223,7 +223,7 @@ def _for_queries(model: Path, encoder: FittedEncoder | CodeMap | None, outcome: 
 
 def _has_note(outcome: Outcome) -> bool:
     """Tell whether what was written says how it is read."""
-    from firstk.data.files.opening import find_files, format_of
+    from firstk.data.files.vector_table import find_files, format_of
 
     return format_of(find_files(outcome.path)[0]).notes
 

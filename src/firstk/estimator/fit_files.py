@@ -15,7 +15,7 @@ import numpy as np
 from firstk._base.checks import bad_parameter, is_real
 from firstk._base.rows import half_as_single
 from firstk.data.files.contract import Batch
-from firstk.data.files.opening import VectorTable, open_vectors
+from firstk.data.files.vector_table import VectorTable, open_vectors
 from firstk.data.task import Rows
 from firstk.estimator.prefix_encoder import PrefixEncoder
 from firstk.estimator.problem import FEWEST_ROWS, Problem, too_few_rows

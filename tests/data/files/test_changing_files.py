@@ -10,9 +10,9 @@ import pytest
 from firstk import PrefixEncoder
 from firstk._base.input_file import Stamp
 from firstk.data.files import open_vectors, write_vectors
-from firstk.data.files.beside import load_columns, open_column
-from firstk.data.files.opening import FORMATS
+from firstk.data.files.column_files import load_columns, open_column
 from firstk.data.files.shards import ShardLog
+from firstk.data.files.vector_table import FORMATS
 from firstk.estimator.transform_files import transform_files
 from firstk.exceptions import InvalidInputError
 

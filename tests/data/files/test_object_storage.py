@@ -15,7 +15,7 @@ from command_line import firstk
 from firstk import PrefixEncoder, transform_files
 from firstk.data import remote
 from firstk.data.files import open_vectors, write_vectors
-from firstk.data.files.opening import FORMATS, find_files
+from firstk.data.files.vector_table import FORMATS, find_files
 from firstk.data.remote import range_file, storage
 from firstk.exceptions import InvalidInputError, MissingExtraError
 from fixtures.object_storage import (

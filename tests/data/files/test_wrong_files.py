@@ -8,8 +8,8 @@ import pytest
 
 from firstk import PrefixEncoder, transform_files
 from firstk.data.files import open_codes, open_vectors, write_vectors
-from firstk.data.files.beside import load_columns
-from firstk.data.files.opening import FORMATS
+from firstk.data.files.column_files import load_columns
+from firstk.data.files.vector_table import FORMATS
 from firstk.exceptions import InvalidInputError
 
 pa = pytest.importorskip("pyarrow", reason="the formats of the extra 'tables' need pyarrow")

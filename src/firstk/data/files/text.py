@@ -26,17 +26,6 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from firstk.data.files.cells import (
-    Cells,
-    floats,
-    have_decimal_commas,
-    holed,
-    is_missing,
-    is_number,
-    kind_of_cells,
-    list_of,
-)
-from firstk.data.files.choosing import Choice, check_names, choose
 from firstk.data.files.contract import (
     Carried,
     Facts,
@@ -48,7 +37,18 @@ from firstk.data.files.contract import (
     ragged,
     unreadable,
 )
-from firstk.data.files.gzipped import create_text, open_text, reading_text
+from firstk.data.files.text_cells import (
+    Cells,
+    floats,
+    have_decimal_commas,
+    holed,
+    is_missing,
+    is_number,
+    kind_of_cells,
+    list_of,
+)
+from firstk.data.files.text_files import create_text, open_text, reading_text
+from firstk.data.files.vector_columns import Choice, check_names, choose
 
 # Marks between cells, the likeliest first.
 _MARKS = ",;\t|"

@@ -19,7 +19,7 @@ from firstk._base.checks import check_count
 from firstk._base.concurrency import prefetch
 from firstk.data.files import open_vectors
 from firstk.data.files.contract import CodeRecord, must_be_restored
-from firstk.data.files.opening import VectorTable, format_of
+from firstk.data.files.vector_table import VectorTable, format_of
 from firstk.data.remote import place_of, shown, shown_place
 from firstk.estimator.encoding import Encoding
 from firstk.estimator.transform_files import transform_files

@@ -20,7 +20,7 @@ from firstk._base.atomic_file import beside
 from firstk._base.checks import bad_parameter, check_choice, is_int, require, some_rows
 from firstk._base.input_file import Stamp
 from firstk.data.files import arrow, jsonl, npy, npz, parquet, tensors, text
-from firstk.data.files.choosing import missing_column
+from firstk.data.files.arrow_tables import Columns, TableView, as_numpy
 from firstk.data.files.contract import (
     Batch,
     Carried,
@@ -36,7 +36,7 @@ from firstk.data.files.contract import (
     unreadable,
 )
 from firstk.data.files.shards import RECORD, UNFINISHED
-from firstk.data.files.tables import Columns, TableView, as_numpy
+from firstk.data.files.vector_columns import missing_column
 from firstk.data.remote import RemotePath, check_there, is_remote, place_of
 from firstk.exceptions import InvalidInputError
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from firstk._base.checks import check_no_nul, check_same_length
-from firstk.data.files.choosing import PLAIN_NAME
 from firstk.data.files.contract import Format, Layout, Writer, exactly
-from firstk.data.files.opening import format_of
+from firstk.data.files.vector_columns import PLAIN_NAME
+from firstk.data.files.vector_table import format_of
 from firstk.data.remote import RemotePath, place_of, written
 from firstk.exceptions import InvalidInputError
 
