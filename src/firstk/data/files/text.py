@@ -99,7 +99,9 @@ class TextReader:
     def _check_header(self) -> None:
         check_names(self.path, self._names)
         numbers = all(is_number(name) or is_number(name, commas=True) for name in self._names)
-        if self._names and numbers and not _counts(self._names):
+        # 0, 1, 2, ... is the header that pandas gives to a bare matrix.
+        counts = [[str(j + first) for j in range(len(self._names))] for first in (0, 1)]
+        if self._names and numbers and list(self._names) not in counts:
             raise unreadable(
                 self.path,
                 f"its first line holds numbers ({self._names[0]}, ...) where the names of the columns should be",
@@ -339,11 +341,6 @@ def load(path: Path, delimiter: str, packed: bool) -> Loaded:
         return np.concatenate(parts) if parts else np.empty(0, str)
 
     return Loaded(names, one)
-
-
-def _counts(names: Sequence[str]) -> bool:
-    """Tell whether names are 0, 1, 2, ...: the header that pandas gives to a bare matrix."""
-    return list(names) in ([str(j) for j in range(len(names))], [str(j + 1) for j in range(len(names))])
 
 
 class TextWriter:

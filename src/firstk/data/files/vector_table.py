@@ -322,7 +322,9 @@ def find_files(path: Any) -> list[Any]:
     check_there(path)
     place = place_of(path)
     if place.is_dir():
-        _check_complete(place)
+        # In object storage, where folders have no rename, its files are moved one by one.
+        if isinstance(place, RemotePath) and (beside(place, UNFINISHED) / RECORD).is_file():
+            raise unreadable(place, "it is not complete yet", "Wait for the command that writes it, or run it again")
         endings = tuple(ending for form in FORMATS for ending in form.endings)
         found = [one for one in place.iterdir() if one.is_file() and one.name.lower().endswith(endings)]
         found = [one for one in found if not one.name.startswith((".", "_"))]
@@ -331,21 +333,16 @@ def find_files(path: Any) -> list[Any]:
     elif place.exists():
         found = [place]
     else:
-        found = place.matches() if isinstance(place, RemotePath) else _matches(place)
+        found = (
+            [place_of(one) for one in glob.glob(str(place), recursive=True)]
+            if isinstance(place, Path)
+            else place.matches()
+        )
+        found = [one for one in found if isinstance(one, RemotePath) or one.is_file()]
     for one in found:
         if Stamp.of(one).size == 0:
             raise unreadable(one, "it is empty (0 bytes)")
     return sorted(found, key=_natural)
-
-
-def _matches(place: Path) -> list[Path]:
-    return [Path(one) for one in glob.glob(str(place), recursive=True) if Path(one).is_file()]
-
-
-def _check_complete(place: Path | RemotePath) -> None:
-    """Raise InvalidInputError for a folder in object storage that is being written, which has no rename of folders."""
-    if isinstance(place, RemotePath) and (beside(place, UNFINISHED) / RECORD).is_file():
-        raise unreadable(place, "it is not complete yet", "Wait for the command that writes it, or run it again")
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:
