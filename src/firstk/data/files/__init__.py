@@ -1,6 +1,7 @@
 """Files of vectors: readers and writers of several formats behind one contract.
 
-`contract` is the package on one page; a format is one file and one line in `vector_table`. Saved models live in `encoder`.
+`contract` is the package on one page; a format is one file and one line in `vector_table`. Saved models are in
+`encoder`.
 """
 
 from firstk.data.files.code_file import CodeFile, open_codes

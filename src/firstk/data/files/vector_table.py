@@ -332,13 +332,10 @@ def find_files(path: Any) -> list[Any]:
             raise unreadable(path, f"the folder holds no file that ends in {', '.join(endings)}", "Give another folder")
     elif place.exists():
         found = [place]
+    elif isinstance(place, RemotePath):
+        found = place.matches()
     else:
-        found = (
-            [place_of(one) for one in glob.glob(str(place), recursive=True)]
-            if isinstance(place, Path)
-            else place.matches()
-        )
-        found = [one for one in found if isinstance(one, RemotePath) or one.is_file()]
+        found = [one for one in map(Path, glob.glob(str(place), recursive=True)) if one.is_file()]
     for one in found:
         if Stamp.of(one).size == 0:
             raise unreadable(one, "it is empty (0 bytes)")
