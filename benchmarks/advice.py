@@ -28,7 +28,6 @@ import numpy as np
 from firstk import Evaluation, PrefixEncoder, Rows, Search
 from firstk.advice.baselines import baselines_of
 from firstk.advice.evaluate import default_lengths, told_apart
-from firstk.data.folder import data_folder
 from firstk.data.precision import PRECISIONS
 from firstk.metrics.bootstrap import MeanScore
 from firstk.metrics.curve import METRICS
@@ -36,6 +35,7 @@ from firstk.objectives import Fisher, Similarity
 from firstk.quality.choose import Limits
 from firstk.quality.paired import DEVIATIONS
 from firstk.quality.point import Point
+from firstk_papers.datasets import data_folder
 
 ASKED = (Limits(keep=0.95), Limits(keep=0.99), Limits(bytes_per_vector=32), Limits(bytes_per_vector=64))
 # What is required: coverage, optimism, loss, and bytes over the least that would have done.

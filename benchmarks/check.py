@@ -25,9 +25,8 @@ import numpy as np
 
 from firstk import PrefixEncoder
 from firstk._base.atomic_file import atomic_file
-from firstk.data import load_banking77, load_scifact
-from firstk.data.folder import data_folder
 from firstk.estimator.check import CheckReport
+from firstk_papers.datasets import data_folder, load_banking77, load_scifact
 
 FITS, HALVES, MOST_FALSE = 20, 10, 0.02
 FOREIGN = 0.2

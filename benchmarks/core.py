@@ -28,7 +28,7 @@ MEMORY = ((RECONSTRUCTION.ours, "PCA(covariance_eigh)"), (FISHER.ours, "LDA(eige
 
 def images() -> tuple[np.ndarray, np.ndarray]:
     """70,000 rows of 784 float32 columns and their labels."""
-    from firstk.data import load_fashion_mnist
+    from firstk_papers.datasets import load_fashion_mnist
 
     try:
         data = load_fashion_mnist()

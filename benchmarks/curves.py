@@ -46,7 +46,7 @@ QUERIES, ROWS, COLUMNS, LENGTHS = 5_000, 20_000, 768, 128
 
 def embeddings() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return reference rows and labels, query rows and labels."""
-    from firstk.data import load_banking77
+    from firstk_papers.datasets import load_banking77
 
     try:
         data = load_banking77()

@@ -27,12 +27,12 @@ from firstk.advice.new_documents import population_of, with_seen
 
 from firstk import PrefixEncoder, diagnose, objectives
 from firstk.advice.diagnosis import Ranking, Trial
-from firstk.data import load_digits, load_fashion_mnist, load_scifact, load_stsb
-from firstk.data.folder import data_folder
+from firstk.data import load_digits
 from firstk.metrics import EvaluationData
 from firstk.metrics.bootstrap import PerRowScores, resampled_scores
 from firstk.metrics.curve import per_row_scores
 from firstk.moments.fingerprint import document_hashes
+from firstk_papers.datasets import data_folder, load_fashion_mnist, load_scifact, load_stsb
 
 KS = (16, 32)
 MOST = 0.01

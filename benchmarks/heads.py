@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from firstk import PrefixEncoder, allocate
-from firstk.data.folder import data_folder
+from firstk_papers.datasets import data_folder
 
 TEXTS = 128
 # Ranks at which curves are measured.

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 
 from benchmarks.evidence.tasks.files import cache_folder
 from firstk._base.atomic_file import atomic_file
-from firstk.data import load_cifar10
+from firstk_papers.datasets import load_cifar10
 
 SIDE, BATCH = 96, 100
 

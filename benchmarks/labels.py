@@ -19,7 +19,8 @@ from collections.abc import Callable
 import numpy as np
 
 from firstk import ErrorBound, Fisher, PrefixEncoder
-from firstk.data import data_folder, load_banking77, load_digits, load_fashion_mnist
+from firstk.data import load_digits
+from firstk_papers.datasets import data_folder, load_banking77, load_fashion_mnist
 
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 LENGTHS = (2, 4, 8, 16, 32)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from firstk.data import data_folder, load_banking77
+from firstk_papers.datasets import data_folder, load_banking77
 
 HOME = Path(__file__).parents[1] / "src" / "firstk" / "data" / "banking"
 A_CLASS = {"train": 39, "test": 13}

@@ -27,10 +27,9 @@ import numpy as np
 
 from benchmarks.mined import mined_judgements, mined_partners, partner_ndcg
 from firstk import Pairs, PrefixEncoder, Rows, Search, Similarity
-from firstk.data import load_scifact, load_stsb
-from firstk.data.folder import data_folder
 from firstk.encoder.fitted import FittedEncoder
 from firstk.metrics.curve import prefix_scores
+from firstk_papers.datasets import data_folder, load_scifact, load_stsb
 
 KS = [32, 64]
 PROMISED = 0.01

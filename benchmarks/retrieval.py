@@ -29,7 +29,7 @@ MIB = 2**20
 
 def images() -> tuple[np.ndarray, np.ndarray]:
     """120,000 training images of both sets, and some test images of both as queries."""
-    from firstk.data import load_fashion_mnist, load_mnist
+    from firstk_papers.datasets import load_fashion_mnist, load_mnist
 
     try:
         sets = load_mnist(), load_fashion_mnist()

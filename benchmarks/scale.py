@@ -25,7 +25,7 @@ from benchmarks.harness import Claim, best_times, peak, report
 from firstk import PrefixEncoder
 from firstk._base.concurrency import cores
 from firstk.data.files import open_vectors
-from firstk.data.files.beside import open_column
+from firstk.data.files.column_files import open_column
 from firstk.estimator.fit_files import chunks_of, fit_stream
 from firstk.moments.stream import Chunks, chunk_rows
 

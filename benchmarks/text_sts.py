@@ -25,8 +25,8 @@ from torch import Tensor, nn
 from benchmarks.text_loss import Stored
 from firstk import FullPrefix, PrefixEncoder, Similarity, metrics
 from firstk.advice.baselines import BASELINES
-from firstk.data import load_stsb
 from firstk.solvers import Gradient
+from firstk_papers.datasets import load_stsb
 
 JUDGED = [8, 16, 32]
 DIMS = [384, 256, 128, 64, 32, 16, 8]

@@ -57,7 +57,7 @@ def epochs_of(n: int) -> int:
 
 def banking() -> tuple[np.ndarray, np.ndarray]:
     """Return the training split of Banking77, with classes as integers."""
-    from firstk.data import load_banking77
+    from firstk_papers.datasets import load_banking77
 
     sets = load_banking77()
     return sets.X_train, np.unique(sets.y_train, return_inverse=True)[1]

@@ -28,8 +28,8 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.image_features import feature_file
-from firstk.data import load_banking77
 from firstk.losses import FullPrefixCrossEntropy, FullPrefixFreeHeadCrossEntropy
+from firstk_papers.datasets import load_banking77
 
 WIDTH, HIDDEN, BATCH, EPOCHS, RATE, SEEDS = 64, 256, 128, 20, 1e-3, (0, 1, 2)
 LISTED, BETWEEN = (4, 8, 16, 32, 64), (5, 6, 7, 10, 12, 20, 24, 48)

@@ -265,7 +265,8 @@ def starts() -> list[Measured]:
 
 
 def _sets() -> dict[str, Callable[[], tuple[Any, Mapping[str, np.ndarray]]]]:
-    from firstk.data import load_banking77, load_digits, load_scifact, load_stsb
+    from firstk.data import load_digits
+    from firstk_papers.datasets import load_banking77, load_scifact, load_stsb
 
     def scifact() -> tuple[Any, Mapping[str, np.ndarray]]:
         sets = load_scifact()

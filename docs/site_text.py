@@ -44,7 +44,6 @@ TITLES = {
     "firstk.integrations.standalone": "Programs without firstk",
     "firstk.integrations.faiss": "faiss",
     "firstk.integrations.sentence_transformers": "sentence-transformers",
-    "firstk.integrations.mteb": "mteb",
     "firstk.integrations.parts": "Fits in parts",
     "firstk.integrations.distributed": "Fits on several machines",
     "firstk.exceptions": "Errors and warnings",
@@ -62,7 +61,6 @@ NAMED = {
     "firstk.encoder.storage.info": ("model_info",),
     "firstk.integrations.stores.pgvector": ("statements",),
     "firstk.integrations.stores.plan": ("Plan",),
-    "firstk.integrations.mteb": ("PrefixModel",),
     "firstk.integrations.parts": ("finish", "measure"),
     "firstk.integrations.distributed": ("fit", "fit_pairs", "group", "save"),
 }

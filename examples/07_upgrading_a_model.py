@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from firstk import PrefixAlignment
-from firstk.data import data_folder
+from firstk_papers.datasets import data_folder
 
 folder = data_folder() / "banking77"
 files = [folder / f"banking77_{name}.npz" for name in ("potion", "mpnet", "minilm")]

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from firstk.data.folder import data_folder, read_idx
+from firstk_papers.datasets import data_folder
+from firstk_papers.datasets.folder import read_idx
 
 DATA = ("banking77", "banking77new", "scifact", "sts", "images")
 MODELS = ("minilm", "potion", "mpnet")

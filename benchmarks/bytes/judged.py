@@ -14,9 +14,9 @@ import numpy as np
 from benchmarks.bytes.cases import nearest
 from benchmarks.bytes.settings import BYTES
 from firstk import PrefixEncoder, metrics
-from firstk.data import load_banking77, load_scifact
 from firstk.data.precision import PRECISIONS
 from firstk.objectives import Fisher
+from firstk_papers.datasets import load_banking77, load_scifact
 
 EQUAL = ("int8", "int4", "binary")
 

@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.evidence.scores import unit
 from benchmarks.evidence.tasks.files import about, cache_folder
 from firstk._base.atomic_file import atomic_file
-from firstk.data.folder import data_folder
+from firstk_papers.datasets import data_folder
 
 Embed = Callable[[list[str]], np.ndarray]
 

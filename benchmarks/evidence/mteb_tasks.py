@@ -18,12 +18,12 @@ from datasets import Dataset, DatasetDict
 from mteb.models.model_meta import ModelMeta
 
 from benchmarks.evidence import embed, scores
+from benchmarks.evidence.mteb_model import PrefixModel
 from benchmarks.evidence.tasks import banking77 as banking
 from benchmarks.evidence.tasks import scifact, sts
 from benchmarks.evidence.tasks.files import about, vectors
 from firstk import PrefixEncoder
-from firstk.data.folder import data_folder
-from firstk.integrations.mteb import PrefixModel
+from firstk_papers.datasets import data_folder
 
 
 class StoredVectors:

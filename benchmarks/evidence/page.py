@@ -66,12 +66,12 @@ results/evidence.json` writes; the record names the command and the seeds of eve
 MTEB = """## Under the protocol of mteb
 
 `PrefixModel` evaluates a model with an encoder and a number of coordinates, or of bytes, on any task of mteb
-(`pip install 'firstk[mteb]'`):
+(in a checkout, with `pip install 'firstk[benchmarks]'`):
 
 <!-- not run: needs a model from the Hugging Face hub -->
 ```python
 import mteb
-from firstk.integrations.mteb import PrefixModel
+from benchmarks.evidence.mteb_model import PrefixModel
 
 model = mteb.get_model("sentence-transformers/all-MiniLM-L6-v2")
 mteb.evaluate(PrefixModel(model, encoder, 32), mteb.get_task("STSBenchmark"))

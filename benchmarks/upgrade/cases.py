@@ -12,7 +12,7 @@ from itertools import permutations
 
 import numpy as np
 
-from firstk.data.folder import data_folder
+from firstk_papers.datasets import data_folder
 
 MODELS = ("minilm", "potion", "mpnet")
 DATA = ("scifact", "banking77")

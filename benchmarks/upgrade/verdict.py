@@ -17,8 +17,7 @@ from benchmarks.upgrade.options import Fits
 from firstk.advice.upgrade import UpgradeData, evaluate_upgrade, verdict_of
 from firstk.advice.upgrade.evaluation import compared
 from firstk.advice.upgrade.records import STAY
-from firstk.data import load_banking77, load_scifact
-from firstk.data.folder import data_folder
+from firstk_papers.datasets import data_folder, load_banking77, load_scifact
 
 QUERIES = {"scifact": ("retrieval-scifact/scifact", "Q"), "banking77": ("banking77/banking77", "X_test")}
 

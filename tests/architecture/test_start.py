@@ -40,7 +40,10 @@ def test_help_loads_commands_and_checks_of_their_words(arguments):
         "firstk._base",
         "firstk._base.atomic_file",
         "firstk._base.input_file",
-        "firstk._base.remote",
+        "firstk.data",
+        "firstk.data.remote",
+        "firstk.data.remote.path",
+        "firstk.data.remote.secrets",
     }
 
 
@@ -52,7 +55,8 @@ def test_info_loads_numpy_and_what_a_model_is(tmp_path):
     below = {"firstk.bits", "firstk.data", "firstk._base", "firstk.exceptions"}
     assert rooms == {"firstk", "firstk.cli", "firstk.encoder"} | below
     of_data = {name for name in own if name.startswith("firstk.data")}
-    assert of_data == {"firstk.data", "firstk.data.precision", "firstk.data.stamp"}
+    of_remote = {"firstk.data.remote", "firstk.data.remote.path", "firstk.data.remote.secrets"}
+    assert of_data == {"firstk.data", "firstk.data.precision", "firstk.data.stamp"} | of_remote
 
 
 def test_a_small_curve_does_not_load_the_compiler():

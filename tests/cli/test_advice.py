@@ -15,9 +15,9 @@ from firstk import Choice, Evaluation, PrefixEncoder, Search, evaluate
 from firstk.advice.records import read_report
 from firstk.cli import app
 from firstk.data.files import write_vectors
-from firstk.data.folder import data_folder
 from firstk.data.precision import PRECISIONS
 from firstk.quality.choose import Limits
+from firstk_papers.datasets import data_folder
 
 
 def held(folder: str, file: str):

@@ -9,10 +9,10 @@ import pytest
 
 from command_line import firstk
 from firstk import PrefixEncoder, Similarity
-from firstk.data import load_scifact
 from firstk.data.files import open_vectors, write_vectors
 from firstk.exceptions import MissingDataError
 from firstk.metrics import ndcg
+from firstk_papers.datasets import load_scifact
 
 pytest.importorskip("pyarrow", reason="the extra 'tables' is not installed")
 

@@ -485,7 +485,7 @@ def test_wrong_usage_exits_with_2(folder, arguments):
 
 def test_banking77(data_folder, tmp_path):
     """The real thing, at a few rows: a file of embeddings, another to look among."""
-    from firstk.data import load_banking77
+    from firstk_papers.datasets import load_banking77
 
     data = load_banking77()
     names = np.array(data.class_names)

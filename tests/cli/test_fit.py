@@ -442,7 +442,7 @@ def test_wrong_usage_is_exit_code_2(folder):
 INTERRUPTED = """
 import os, signal
 import firstk.estimator.fit_files
-from firstk.data.files.opening import VectorTable
+from firstk.data.files.vector_table import VectorTable
 firstk.estimator.fit_files.chunk_rows = lambda width: 400
 checked = VectorTable._checked
 def interrupting(self, vectors, columns, start):

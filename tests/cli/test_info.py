@@ -157,8 +157,8 @@ def test_without_a_model_it_says_what_to_name():
 
 
 def test_an_address_that_cannot_be_reached_is_a_message(monkeypatch):
-    from firstk._base.remote import RemotePath
     from firstk.cli.info import info
+    from firstk.data.remote import RemotePath
     from firstk.exceptions import InvalidInputError
 
     def fails(path):

@@ -95,8 +95,8 @@ def test_no_form_of_an_address_shows_its_secret(place, address, monkeypatch):
     from firstk.integrations.moving import move
 
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-    monkeypatch.setattr("firstk._base.range_file.ATTEMPTS", 1)
-    monkeypatch.setattr("firstk._base.storage.SDK_ATTEMPTS", 1)
+    monkeypatch.setattr("firstk.data.remote.range_file.ATTEMPTS", 1)
+    monkeypatch.setattr("firstk.data.remote.storage.ATTEMPTS", 1)
     monkeypatch.chdir(place)
     with pytest.raises((FirstkError, OSError)) as caught:
         move(address, "out.parquet")

@@ -15,12 +15,12 @@ import pytest
 import command_line
 from firstk import Choice, PrefixEncoder, Search, evaluate
 from firstk.advice.records import read_report
-from firstk.data import load_scifact
 from firstk.data.files import write_vectors
 from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.fit_files import draw_groups
 from firstk.exceptions import CorruptModelError
 from firstk.quality.choose import Limits
+from firstk_papers.datasets import load_scifact
 
 M, N, P = 60, 200, 10
 RNG = np.random.default_rng(3)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from firstk.data.files import Layout, creating, open_vectors, write_vectors
-from firstk.data.files.beside import load_columns
-from firstk.data.files.choosing import PLAIN_NAME
+from firstk.data.files.column_files import load_columns
 from firstk.data.files.contract import Facts, Wanted
-from firstk.data.files.opening import FORMATS, format_of
+from firstk.data.files.vector_columns import PLAIN_NAME
+from firstk.data.files.vector_table import FORMATS, format_of
 from firstk.exceptions import InvalidInputError
 
 pytest.importorskip("pyarrow", reason="some formats need the extra 'tables'")

@@ -61,7 +61,6 @@ CONTRACTS = {
         "np.save(f'{(place := __import__(\"tempfile\").mkdtemp())}/X.npy', X); "
         "integration.move(f'{place}/X.npy', 'sqlite::memory:#codes')",
     ),
-    "mteb": Contract("mteb", "mteb", "integration.PrefixModel(None, encoder)"),
     "onnx": Contract("onnx", "onnx", "integration.export(encoder, 'encoder.onnx')"),
     "parts": Contract(None, None, "integration.measure(encoder, [X])"),
     "standalone": Contract(None, None, "integration.to_numpy(encoder, 'code.py')"),
@@ -177,24 +176,6 @@ def of_faiss(encoder, X, folder):
     faiss = pytest.importorskip("faiss")
     index = encoder.to_faiss(K, documents=X, metric="inner_product")  # cosine would normalize the codes
     return faiss.downcast_index(index.index).reconstruct_n(0, len(X))
-
-
-def of_mteb(encoder, X, folder):
-    pytest.importorskip("mteb")
-    from mteb.models.model_meta import ModelMeta
-
-    from firstk.integrations.mteb import PrefixModel
-
-    class Stored:
-        mteb_model_meta = ModelMeta.create_empty({"name": "made/stored", "embed_dim": X.shape[1]})
-
-        def encode(self, inputs, **_):
-            return np.concatenate([X[batch["row"]] for batch in inputs])
-
-    batches = [{"row": np.arange(len(X))}]
-    return PrefixModel(Stored(), encoder, K).encode(
-        batches, task_metadata=None, hf_split="test", hf_subset="default", prompt_type=None
-    )
 
 
 def of_onnx(encoder, X, folder):

@@ -10,7 +10,8 @@ import numpy as np
 from sklearn import datasets
 
 import firstk.data
-from firstk.data import load_banking, load_banking77, load_digits
+from firstk.data import load_banking, load_digits
+from firstk_papers.datasets import load_banking77
 
 
 def test_digits_are_those_of_scikit_learn():

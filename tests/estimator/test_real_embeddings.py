@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from firstk import PrefixEncoder, Similarity, metrics
-from firstk.data import load_scifact, load_stsb
+from firstk_papers.datasets import load_scifact, load_stsb
 
 
 def given_or_chosen(shrinkage, neighbors):

@@ -235,14 +235,14 @@ def test_a_file_that_is_no_checkpoint_raises_an_error(tmp_path):
 SLOW = """
 import sys, time
 from firstk import PrefixEncoder
-from firstk.data.files import opening
+from firstk.data.files import vector_table
 from firstk.estimator.fit_files import fit_files
 import firstk.estimator.fit_files as fitting
 
 fitting.chunk_rows = lambda width: 50
 folder, file, out, resume, pause = sys.argv[1:]
-checked = opening.VectorTable._checked
-opening.VectorTable._checked = lambda *a: (time.sleep(float(pause)), checked(*a))[1]
+checked = vector_table.VectorTable._checked
+vector_table.VectorTable._checked = lambda *a: (time.sleep(float(pause)), checked(*a))[1]
 encoder = PrefixEncoder(objective="fisher")
 fit_files(encoder, folder, label="label", checkpoint=file, resume=resume == "yes", every=0.0)
 encoder.save(out)

@@ -22,7 +22,7 @@ from pathlib import Path
 from firstk import PrefixEncoder
 from firstk.moments import stream as accumulating
 from firstk.data.files import open_vectors
-from firstk.data.files.beside import open_column
+from firstk.data.files.column_files import open_column
 from firstk.estimator.fit_files import Stream, fit_stream, chunks_of
 accumulating._CHUNK_NUMBERS = 400_000
 folder, objective, shards = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])

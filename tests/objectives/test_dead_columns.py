@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from firstk import Fisher, Mixture, PrefixEncoder, Regression, Similarity
-from firstk.data import load_banking77
 from firstk.metrics import nearest_neighbor_accuracy
 from firstk.objectives import Classification, Denoising
+from firstk_papers.datasets import load_banking77
 
 NOISE = 1e-6
 

@@ -254,21 +254,21 @@ def test_rows_that_come_in_pieces_and_go(counts, seed):
 def test_look_ups_spelled_out_are_those_of_the_instruction():
     import numba
 
-    from firstk._base import simd_bytes
     from firstk._base.simd import store
-    from firstk._base.simd_bytes import BYTES, add_bytes, add_odd, add_pairs, as_floats, even, intrinsic, no_words
+    from firstk.retrieval import _simd_bytes
+    from firstk.retrieval._simd_bytes import BYTES, add_bytes, add_odd, add_pairs, as_floats, even, intrinsic, no_words
 
     @intrinsic
     def spelled_out(typing, table, places):
-        return BYTES(BYTES, BYTES), lambda context, builder, signature, args: simd_bytes._one_by_one(builder, *args)
+        return BYTES(BYTES, BYTES), lambda context, builder, signature, args: _simd_bytes._one_by_one(builder, *args)
 
     def by(look_up):
         @numba.njit
         def sums(tables, bytes_, out):
             pairs, odd = no_words(), no_words()
-            values = simd_bytes.load_bytes(bytes_, 0)
-            low = look_up(simd_bytes.load_table(tables, 0), simd_bytes.low_half(values))
-            high = look_up(simd_bytes.load_table(tables, 16), simd_bytes.high_half(values))
+            values = _simd_bytes.load_bytes(bytes_, 0)
+            low = look_up(_simd_bytes.load_table(tables, 0), _simd_bytes.low_half(values))
+            high = look_up(_simd_bytes.load_table(tables, 16), _simd_bytes.high_half(values))
             found = add_bytes(low, high)
             pairs, odd = add_pairs(pairs, found), add_odd(odd, found)
             store(out, 0, as_floats(even(pairs, odd)))
@@ -279,7 +279,7 @@ def test_look_ups_spelled_out_are_those_of_the_instruction():
     rng = np.random.default_rng(0)
     tables, bytes_ = rng.integers(0, 128, 32, dtype=np.uint8), rng.integers(0, 256, 32, dtype=np.uint8)
     expected = tables[bytes_ & 15].astype(np.float32) + tables[16 + (bytes_ >> 4)]
-    for look_up in (simd_bytes.look_up, spelled_out):
+    for look_up in (_simd_bytes.look_up, spelled_out):
         out = np.zeros(32, np.float32)
         by(look_up)(tables, bytes_, out)
         assert np.array_equal(out, np.concatenate([expected[::2], expected[1::2]]))

@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 from firstk import FunnelIndex, PrefixEncoder, Similarity
 from firstk._base.checks import numba_may_compile
-from firstk.data import load_digits, load_fashion_mnist, load_mnist
+from firstk.data import load_digits
 from firstk.retrieval import OrderWarning, Schedule, Stage, _plain
 from firstk.retrieval.funnel import search_block
 from firstk.retrieval.layout import build_layout
 from firstk.retrieval.prefixes import FirstStage
+from firstk_papers.datasets import load_fashion_mnist, load_mnist
 from retrieval.slow_search import brute_force, counted_funnel
 
 METRICS = ["l2", "inner_product", "cosine"]

@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.evidence.data import check_open
-from firstk.data import load_fashion_mnist
-from firstk.data.folder import data_folder
-from firstk.data.real import ImageSet
+from firstk.data import ImageSet
+from firstk_papers.datasets import data_folder, load_fashion_mnist
 
 MODELS = ("minilm", "potion", "mpnet", "wordllama")
 IMAGE_MODELS = {"fashion-mnist": "pixels", "cifar10": "efficientnet"}

@@ -19,7 +19,6 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from firstk._base.remote import RemotePath, is_remote, place_of
 from firstk.exceptions import InvalidInputError
 
 # Endings of temporary names: what is being written, and an old folder that is being replaced.
@@ -47,10 +46,6 @@ def atomic_file(
     durable : bool
         Wait until the new file is on the disk before the old one is replaced: for files that a power cut must not cost.
     """
-    if is_remote(path):
-        with _uploaded(place_of(path)) as temporary:
-            yield temporary
-        return
     with explained_os_errors(path):
         target = Path(path).resolve()  # a link stays a link: what it points to is replaced
         if target.is_dir():
@@ -70,21 +65,6 @@ def atomic_file(
         finally:
             with contextlib.suppress(OSError):  # why the file could not be written is in the error already
                 temporary.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _uploaded(target: RemotePath) -> Iterator[Path]:
-    """Yield an empty file of this machine; it is copied to object storage, in one step there, when the block ends well.
-
-    Formats go back to their beginning to fill in a header, which object storage cannot.
-    """
-    with explained_os_errors(str(target)), tempfile.TemporaryDirectory(prefix="firstk-") as folder:
-        if target.is_dir():
-            raise InvalidInputError(f"'{target}' is a folder. Name a file in it.")
-        temporary = Path(folder) / target.name
-        temporary.touch()
-        yield temporary
-        target.upload(temporary)
 
 
 @contextlib.contextmanager
@@ -126,7 +106,7 @@ def check_folder(folder: Path) -> None:
             pass
 
 
-def check_new(path: str | os.PathLike[str] | None, *, force: bool, model: bool = False) -> None:
+def check_new(path: Any, *, force: bool, model: bool = False) -> None:
     """Raise InvalidInputError if a file (or, for a model, a saved model) is there already and may not be replaced.
 
     For commands, before their work starts. What --force cannot replace has error messages of its own; None is what is
@@ -134,11 +114,10 @@ def check_new(path: str | os.PathLike[str] | None, *, force: bool, model: bool =
     """
     if path is None or force:
         return
-    place = place_of(path)
-    with explained_os_errors(str(place)):
+    place = Path(path).expanduser() if isinstance(path, str) else path.expanduser()
+    with explained_os_errors(str(path)):
         if _is_model(place) if model else place.is_file():
-            name = place if isinstance(place, RemotePath) else path
-            raise InvalidInputError(f"'{name}' is there already. Pass --force to replace it, or choose another name.")
+            raise InvalidInputError(f"'{path}' is there already. Pass --force to replace it, or choose another name.")
 
 
 def _is_model(folder: Path) -> bool:

@@ -223,22 +223,16 @@ def check_weights(weights: ArrayLike | None, n: int, owner: str, name: str = "sa
         raise InvalidInputError(f"The '{name}' of {owner} must be {n} finite numbers. Got something else.") from None
     if w.ndim == 0:
         w = np.full(n, float(w))
-    wrong = _wrong_weights(w, n)
+    wrong = "" if w.any() else f"{n} zeros"
+    if w.shape != (n,):
+        wrong = f"shape {w.shape}"
+    elif len(bad := np.flatnonzero(~np.isfinite(w) | (w < 0))):
+        wrong = f"{w[bad[0]]:g} at row {bad[0]}"
     if wrong:
         raise InvalidInputError(
             f"The '{name}' of {owner} must be {n} finite numbers, none negative and not all zero. Got {wrong}."
         )
     return w
-
-
-def _wrong_weights(w: np.ndarray, n: int) -> str:
-    """Say what is wrong with weights; nothing where nothing is."""
-    if w.shape != (n,):
-        return f"shape {w.shape}"
-    bad = np.flatnonzero(~np.isfinite(w) | (w < 0))
-    if len(bad):
-        return f"{w[bad[0]]:g} at row {bad[0]}"
-    return "" if w.any() else f"{n} zeros"
 
 
 def numba_may_compile() -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike
 
-from firstk._base.scratch import scratch_array
+from firstk._base.memory import scratch_array
 
 if TYPE_CHECKING:
     from scipy import sparse

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from firstk._base.remote import shown_place
 from firstk._base.rows import half_as_single
 from firstk.advice.inputs import open_labeled
+from firstk.data.remote import shown_place
 from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.check import TOLERANCE, CheckReport, NewRows, check_rows
 from firstk.exceptions import InvalidInputError

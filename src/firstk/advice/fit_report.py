@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from firstk import __version__, metrics, objectives
-from firstk._base.remote import place_of
 from firstk.advice.evaluate import (
     OWN_METRICS,
     Progress,
@@ -23,6 +22,7 @@ from firstk.advice.evaluate import (
 )
 from firstk.advice.read import FileTask
 from firstk.advice.records import AxisStatistics, ImageSamples, Report
+from firstk.data.remote import place_of
 from firstk.data.task import Data, Pairs, Rows, Search
 from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.encoder.record import FitRecord

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from firstk._base.input_file import is_there
 from firstk._base.rows import half_as_single
 from firstk.data.files import Batch, VectorTable, open_vectors
-from firstk.data.files.beside import ColumnParts, open_column
+from firstk.data.files.column_files import ColumnParts, open_column
+from firstk.data.remote import is_there
 from firstk.data.task import Rows
 from firstk.estimator.fit_files import Stream, chunks_of
 from firstk.exceptions import InvalidInputError

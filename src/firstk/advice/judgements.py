@@ -14,17 +14,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from firstk._base.checks import check_weights
-from firstk._base.input_file import is_there
-from firstk._base.remote import place_of
 from firstk._base.rows import distinct_rows, half_as_single
 from firstk.advice.inputs import File, RowsOfFile, VectorSource, read_rows
 from firstk.advice.row_names import RowNames, column_of, usual
 from firstk.data.files import open_vectors
-from firstk.data.files.beside import load_columns
-from firstk.data.files.cells import Cells, is_number
-from firstk.data.files.choosing import ID_NAMES, missing_column
-from firstk.data.files.gzipped import open_text, reading_text
-from firstk.data.files.opening import find_files
+from firstk.data.files.column_files import load_columns
+from firstk.data.files.text_cells import Cells, is_number
+from firstk.data.files.text_files import open_text, reading_text
+from firstk.data.files.vector_columns import ID_NAMES, missing_column
+from firstk.data.files.vector_table import find_files
+from firstk.data.remote import is_there, place_of
 from firstk.data.task import Pairs, Search, n_rows
 from firstk.exceptions import FirstkWarning, InvalidInputError
 from firstk.metrics.judgements import as_text

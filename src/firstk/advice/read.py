@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from firstk._base.remote import place_of, shown_place
 from firstk._base.rows import half_as_single
 from firstk.advice.evaluate import OWN_METRICS, UNSUPERVISED, lead_metric
 from firstk.advice.inputs import File, VectorSource, open_stream, read_held_out
 from firstk.advice.judgements import Judged, as_search, read_judged
-from firstk.data.files.beside import load_columns
-from firstk.data.files.choosing import missing_column
+from firstk.data.files.column_files import load_columns
+from firstk.data.files.vector_columns import missing_column
+from firstk.data.remote import place_of, shown_place
 from firstk.data.task import Data, Pairs, Rows, Search
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.record import FitRecord

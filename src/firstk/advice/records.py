@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from firstk._base.checks import is_int, is_real
-from firstk._base.input_file import check_there
 from firstk._base.json_records import LIMIT, from_json, strict_json, to_plain
+from firstk.data.remote import check_there
 from firstk.encoder.storage.folder import EVALUATION, read_extra
 from firstk.exceptions import InvalidInputError
 from firstk.quality.choose import Choice

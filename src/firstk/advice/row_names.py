@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from firstk.data.files import VectorTable
-from firstk.data.files.beside import load_columns
-from firstk.data.files.choosing import ID_NAMES, missing_column
+from firstk.data.files.column_files import load_columns
+from firstk.data.files.vector_columns import ID_NAMES, missing_column
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.judgements import rows_of_ids
 

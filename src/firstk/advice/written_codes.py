@@ -10,7 +10,7 @@ import numpy as np
 from firstk.bits.embedded import Embedded
 from firstk.data.files import open_vectors
 from firstk.data.files.contract import CodeRecord
-from firstk.data.files.opening import VectorTable
+from firstk.data.files.vector_table import VectorTable
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.neighbors import nearest_neighbors, neighbor_recall

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from firstk._base.input_file import is_there
 from firstk.cli._counts import read_count
+from firstk.data.remote import is_there
 
 if TYPE_CHECKING:
     from firstk.advice.inputs import VectorSource

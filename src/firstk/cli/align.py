@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from firstk._base.atomic_file import check_new
-from firstk._base.input_file import is_there
 from firstk.cli._counts import read_count
 from firstk.cli._notes import warnings_as_notes
 from firstk.cli._options import (
@@ -25,6 +24,7 @@ from firstk.cli._options import (
 )
 from firstk.cli._progress import step_progress
 from firstk.cli.report import check_page
+from firstk.data.remote import is_there
 from firstk.exceptions import InvalidInputError
 from firstk.words.text import number_of
 

@@ -18,8 +18,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from firstk import __version__
-from firstk._base.input_file import check_there, is_there
-from firstk._base.remote import check_local
 from firstk.cli._progress import give_bars_room
 from firstk.cli.align import align
 from firstk.cli.check import NO_ANSWER, check
@@ -34,6 +32,7 @@ from firstk.cli.report import report
 from firstk.cli.reproduce import reproduce
 from firstk.cli.sample import sample
 from firstk.cli.transform import keeps_raw_vectors, transform
+from firstk.data.remote import check_local, check_there, is_there
 from firstk.exceptions import FirstkError
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from firstk._base.atomic_file import check_new
-from firstk._base.remote import shown_place
 from firstk.cli._notes import warnings_as_notes
 from firstk.cli._options import (
     BytesPerVectorOption,
@@ -34,6 +33,7 @@ from firstk.cli._options import (
 )
 from firstk.cli._progress import step_progress
 from firstk.cli.report import check_page, write_report
+from firstk.data.remote import shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.words.choice import answer, explanation, out_of_reach
 from firstk.words.commands import VECTORS, next_commands, options_of, recorded_options
@@ -156,8 +156,8 @@ def curve(
 
 def _request(place: Any, reference: str | None, most: int, metric: str) -> Any:
     """Return what to evaluate on; a reference may name its labels: FILE:LABEL."""
-    from firstk._base.input_file import is_there
     from firstk.advice.read import Request
+    from firstk.data.remote import is_there
 
     labels = None
     if reference is not None and not is_there(reference) and ":" in reference:

@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from firstk._base.input_file import explained_reading
-from firstk._base.remote import place_of
 from firstk.cli._options import JsonOption
+from firstk.data.remote import explained_reading, place_of
 from firstk.exceptions import InvalidInputError
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from firstk._base.atomic_file import check_new
-from firstk._base.remote import place_of
 from firstk.cli._options import ForceOption, JsonOption, NanOption, QuietOption, VectorsArgument, VectorsOption
 from firstk.cli._progress import row_progress
+from firstk.data.remote import place_of
 from firstk.exceptions import InvalidInputError
 from firstk.words.text import number_of, were
 
@@ -110,7 +110,7 @@ def transform(
     from firstk.encoder.code_map import CodeMap
     from firstk.estimator.transform_files import transform_files
 
-    check_new(out, force=force)
+    check_new(place_of(out), force=force)
     encoder = _encoder(model_or_raw, side, into)
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     with row_progress(lambda: open_vectors(source, vectors).rows, quiet=quiet or json) as progress:
@@ -223,7 +223,7 @@ def _for_queries(model: Path, encoder: FittedEncoder | CodeMap | None, outcome: 
 
 def _has_note(outcome: Outcome) -> bool:
     """Tell whether what was written says how it is read."""
-    from firstk.data.files.opening import find_files, format_of
+    from firstk.data.files.vector_table import find_files, format_of
 
     return format_of(find_files(outcome.path)[0]).notes
 

@@ -1,6 +1,7 @@
-"""Data sets and files of vectors: synthetic, embedded and downloaded sets, splits, precisions.
+"""Data sets and files of vectors: synthetic and embedded sets, splits, precisions.
 
-Statistics of the data are in `moments`; dask collections are in `integrations`. Names are loaded when they are first
+Statistics of the data are in `moments`; dask collections are in `integrations`; readers of MNIST, CIFAR-10 and other
+sets from a folder are in `firstk_papers.datasets`. Names are loaded when they are first
 used: a model needs the precisions, and none of the readers.
 """
 
@@ -11,16 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 _HOMES = {
     "firstk.data.embedded": ["load_banking", "load_digits"],
-    "firstk.data.folder": ["data_folder"],
-    "firstk.data.real": [
-        "load_banking77",
-        "load_cifar10",
-        "load_fashion_mnist",
-        "load_mnist",
-        "load_scifact",
-        "load_stsb",
-    ],
-    "firstk.data.sets": ["ImageSet", "LabelledEmbeddings", "LabelledTexts", "RetrievalSet", "ScoredPairs"],
+    "firstk.data.sets": ["ImageSet", "LabelledEmbeddings", "LabelledTexts"],
     "firstk.data.splits": ["Split", "split"],
     "firstk.data.synthetic": ["SyntheticSet", "evenly_spaced", "two_blocks"],
 }
@@ -28,16 +20,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 if TYPE_CHECKING:
     from firstk.data.embedded import load_banking, load_digits
-    from firstk.data.folder import data_folder
-    from firstk.data.real import (
-        load_banking77,
-        load_cifar10,
-        load_fashion_mnist,
-        load_mnist,
-        load_scifact,
-        load_stsb,
-    )
-    from firstk.data.sets import ImageSet, LabelledEmbeddings, LabelledTexts, RetrievalSet, ScoredPairs
+    from firstk.data.sets import ImageSet, LabelledEmbeddings, LabelledTexts
     from firstk.data.splits import Split, split
     from firstk.data.synthetic import SyntheticSet, evenly_spaced, two_blocks
 
@@ -45,20 +28,11 @@ __all__ = [
     "ImageSet",
     "LabelledEmbeddings",
     "LabelledTexts",
-    "RetrievalSet",
-    "ScoredPairs",
     "Split",
     "SyntheticSet",
-    "data_folder",
     "evenly_spaced",
     "load_banking",
-    "load_banking77",
-    "load_cifar10",
     "load_digits",
-    "load_fashion_mnist",
-    "load_mnist",
-    "load_scifact",
-    "load_stsb",
     "split",
     "two_blocks",
 ]

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from firstk.data.folder import read_npz
 from firstk.data.sets import ImageSet, LabelledTexts
 
 _N_TRAIN = 1437
@@ -64,7 +63,7 @@ def load_banking() -> LabelledTexts:
     -----
     Up to 39 training and 13 test questions for each intent, drawn from Banking77: I. Casanueva, T. Temcinas, D. Gerz,
     M. Henderson and I. Vulic, Efficient Intent Detection with Dual Sentence Encoders, NLP for ConvAI 2020 (license
-    CC BY 4.0). The 13,083 questions of the full set are read by `load_banking77`.
+    CC BY 4.0). The 13,083 questions of the full set are read by `firstk_papers.datasets.load_banking77`.
 
     Examples
     --------
@@ -75,8 +74,8 @@ def load_banking() -> LabelledTexts:
     ('Is there a way to know when my card will arrive?', 'card_arrival')
     """
     home = Path(str(files("firstk.data"))) / "banking"
-    stored = read_npz(home / "vectors.npz", ("vectors", "scale"))
-    X = stored["vectors"] * stored["scale"]  # int8 times float32: float32
+    with np.load(home / "vectors.npz") as stored:
+        X = stored["vectors"] * stored["scale"]  # int8 times float32: float32
     with open(home / "questions.tsv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     names = sorted({row["intent"] for row in rows})

@@ -11,9 +11,9 @@ import numpy as np
 from firstk._base.checks import check_choice
 from firstk.data.embedded import load_banking, load_digits
 from firstk.data.files import write_vectors
-from firstk.data.files.choosing import PLAIN_NAME
-from firstk.data.files.opening import format_of
-from firstk.data.files.writing import fitting_columns
+from firstk.data.files.vector_columns import PLAIN_NAME
+from firstk.data.files.vector_table import format_of
+from firstk.data.files.write import fitting_columns
 from firstk.data.sets import ImageSet, LabelledTexts
 
 

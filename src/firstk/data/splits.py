@@ -91,8 +91,12 @@ def split(
 
     rest, test = _cut(np.arange(len(X)), labels, counts[2], int(seeds[0]))
     train, val = _cut(rest, labels, counts[1], int(seeds[1]))
-    if labels is not None:
-        _check_all_trained(labels, train)
+    # Rounding may leave a class without training rows.
+    if labels is not None and len(lost := np.setdiff1d(labels, labels[train])):
+        raise InvalidInputError(
+            f"split leaves no training row of {len(lost)} classes (class {lost[0]!s} first): that part has "
+            f"{len(train)} of {len(labels)} rows. Enlarge its fraction, or drop or merge small classes."
+        )
 
     mean = np.zeros(X.shape[1], dtype=X.dtype)
     if centre:
@@ -153,16 +157,6 @@ def _check_labels(y: ArrayLike, X: np.ndarray, counts: tuple[int, int, int]) -> 
                 "Give more rows, a larger fraction, or leave y out."
             )
     return y
-
-
-def _check_all_trained(labels: np.ndarray, train: np.ndarray) -> None:
-    """Raise InvalidInputError if rounding leaves a class without training rows."""
-    lost = np.setdiff1d(labels, labels[train])
-    if len(lost):
-        raise InvalidInputError(
-            f"split leaves no training row of {len(lost)} classes (class {lost[0]!s} first): that part has "
-            f"{len(train)} of {len(labels)} rows. Enlarge its fraction, or drop or merge small classes."
-        )
 
 
 def _cut(rows: np.ndarray, labels: np.ndarray | None, n_second: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -16,7 +16,7 @@ from firstk._base.checks import bad_parameter, is_real
 from firstk._base.json_records import to_plain
 from firstk._base.rows import half_as_single
 from firstk.data.files.contract import Batch
-from firstk.data.files.opening import VectorTable, open_vectors
+from firstk.data.files.vector_table import VectorTable, open_vectors
 from firstk.data.task import Rows
 from firstk.encoder.record import FittedPart
 from firstk.estimator.prefix_encoder import PrefixEncoder

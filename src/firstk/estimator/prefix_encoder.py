@@ -1072,7 +1072,7 @@ def _frame_rows(X: object) -> tuple[np.ndarray, bool] | None:
     series = hasattr(type(X), "to_frame") and hasattr(type(X), "name")
     if not series and not hasattr(type(X), "columns"):
         return None
-    from firstk.data.files.opening import rows_of
+    from firstk.data.files.vector_table import rows_of
 
     if not series:
         return rows_of(X)

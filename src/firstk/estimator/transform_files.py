@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from firstk._base.concurrency import cores, ordered_map
-from firstk._base.remote import is_remote, place_of
-from firstk.data.files.choosing import missing_column
 from firstk.data.files.contract import Batch, Format, Layout, code_layout, must_be_restored
-from firstk.data.files.opening import FORMATS, VectorTable, format_of, open_vectors
 from firstk.data.files.shards import ShardLog, shard_names
-from firstk.data.files.writing import creating, fitting_columns
+from firstk.data.files.vector_columns import missing_column
+from firstk.data.files.vector_table import FORMATS, VectorTable, format_of, open_vectors
+from firstk.data.files.write import creating, fitting_columns
 from firstk.data.precision import read_precision
+from firstk.data.remote import is_remote, place_of
 from firstk.encoder.code_map import CodeMap
 from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.estimator.encoding import Encoding, Wish, codes_of, encoding_of

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from firstk._base.checks import check_matrix
 from firstk.data.files import VectorTable
-from firstk.data.files.choosing import missing_column
 from firstk.data.files.contract import Batch
+from firstk.data.files.vector_columns import missing_column
 from firstk.exceptions import InvalidInputError
 
 # The column that names documents, where nothing else is said.

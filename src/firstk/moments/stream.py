@@ -22,7 +22,7 @@ from firstk._base.arrays import under, within
 from firstk._base.checks import check_weights, is_int
 from firstk._base.concurrency import cores, interruptible, ordered_map
 from firstk._base.rows import Rows, half_as_single, is_sparse, sliceable
-from firstk.data.files.opening import rows_of
+from firstk.data.files.vector_table import rows_of
 from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.moments.checkpoint import Checkpoint
 from firstk.moments.fingerprint import row_hashes

@@ -15,7 +15,8 @@ import numba
 import numpy as np
 
 from firstk._base.simd import LANES, above, fma, load, lowest_bit, splat
-from firstk._base.simd_bytes import (
+from firstk.retrieval._compiled import Arrays, Lanes, _keep_nearest, jit
+from firstk.retrieval._simd_bytes import (
     WIDTH,
     add_bytes,
     add_odd,
@@ -29,7 +30,6 @@ from firstk._base.simd_bytes import (
     low_half,
     no_words,
 )
-from firstk.retrieval._compiled import Arrays, Lanes, _keep_nearest, jit
 from firstk.retrieval.code_scan import PackedRows, Tables
 
 # Tiles that stay in the first-level cache while all queries pass over them.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from firstk._base.remote import is_remote, shown_place
+from firstk.data.remote import is_remote, shown_place
 
 if TYPE_CHECKING:
     from firstk.advice.inputs import VectorSource

@@ -1,4 +1,27 @@
-"""Data sets of the papers by name, as the studies take them.
+"""Data sets from a folder, and the tasks that the studies make of them.
 
-Readers of the files live in `firstk.data`.
+None of the sets is shipped, because licenses differ: `load_mnist` and the others read files of `data_folder`.
 """
+
+from firstk_papers.datasets.folder import data_folder
+from firstk_papers.datasets.readers import (
+    load_banking77,
+    load_cifar10,
+    load_fashion_mnist,
+    load_mnist,
+    load_scifact,
+    load_stsb,
+)
+from firstk_papers.datasets.sets import RetrievalSet, ScoredPairs
+
+__all__ = [
+    "RetrievalSet",
+    "ScoredPairs",
+    "data_folder",
+    "load_banking77",
+    "load_cifar10",
+    "load_fashion_mnist",
+    "load_mnist",
+    "load_scifact",
+    "load_stsb",
+]

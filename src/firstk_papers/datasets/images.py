@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from firstk.data import ImageSet, load_cifar10, load_fashion_mnist, load_mnist
+from firstk.data import ImageSet
+from firstk_papers.datasets import load_cifar10, load_fashion_mnist, load_mnist
 from firstk_papers.frame.checks import check_choice
 
 _LOADERS = {"mnist": load_mnist, "fashion-mnist": load_fashion_mnist, "cifar10": load_cifar10}

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from firstk import Moments
-from firstk.data import ScoredPairs, load_banking77, load_stsb
+from firstk_papers.datasets import ScoredPairs, load_banking77, load_stsb
 from firstk_papers.datasets.images import images
 from firstk_papers.frame.checks import check_choice
 from firstk_papers.frame.types import JsonObject

@@ -11,8 +11,8 @@ from itertools import pairwise
 import numpy as np
 
 from firstk import Classification, Fisher, FullPrefix, Gradient, PrefixEncoder
-from firstk.data import load_banking77
 from firstk.metrics import paired_cosines
+from firstk_papers.datasets import load_banking77
 from firstk_papers.frame.hooks import prefix_weights
 from firstk_papers.frame.panels import Chart, Findings, Mark, Series, rounded
 from firstk_papers.frame.types import JsonDict, JsonObject, Results

@@ -6,7 +6,8 @@ import pytest
 from firstk.advice.diagnosis import diagnose, gather
 from firstk.advice.diagnosis.axes import principal_axes
 from firstk.advice.diagnosis.label_noise import flip_variance, look_for_noise
-from firstk.data import load_banking77, load_digits
+from firstk.data import load_digits
+from firstk_papers.datasets import load_banking77
 
 
 def flipped(y, rate, seed=0):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from firstk.advice.diagnosis import diagnose
-from firstk.data import load_banking77, load_cifar10, load_fashion_mnist, load_mnist
+from firstk_papers.datasets import load_banking77, load_cifar10, load_fashion_mnist, load_mnist
 
 # Rows of each training part: enough for the ordering, few enough for a test. CIFAR-10 is all that the folder has.
 FULL = {

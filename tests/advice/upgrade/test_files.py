@@ -64,7 +64,7 @@ def test_the_old_models_queries_may_be_missing(folder):
 
 
 def read_columns(path):
-    from firstk.data.files.beside import load_columns
+    from firstk.data.files.column_files import load_columns
 
     return [str(one) for one in load_columns(path)["id"]]
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from firstk import PrefixEncoder
 from firstk._base.input_file import Stamp
 from firstk.data.files import open_vectors, write_vectors
-from firstk.data.files.beside import load_columns, open_column
-from firstk.data.files.opening import FORMATS
+from firstk.data.files.column_files import load_columns, open_column
+from firstk.data.files.shards import ShardLog
+from firstk.data.files.vector_table import FORMATS
 from firstk.estimator.transform_files import transform_files
 from firstk.exceptions import InvalidInputError
 
@@ -147,3 +149,13 @@ def test_a_pipe_or_a_device_raises_an_error_at_once(tmp_path, ending, reads):
     for name, kind in (("pipe", "a pipe"), ("zero", "a device")):
         with pytest.raises(InvalidInputError, match=f"it is {kind}, and a regular file is needed"):
             reads(tmp_path / f"{name}{ending}")
+
+
+@pytest.mark.parametrize("leads_to", ["nowhere/else", "out.partial"])
+def test_a_link_where_a_folder_of_shards_will_be_written_is_refused(leads_to, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.symlink(leads_to, "out.partial")
+    for resume in (False, True):
+        with pytest.raises(InvalidInputError, match=r"'out\.partial' is a link"):
+            ShardLog.begin(Path("out"), {}, resume=resume)
+    assert [path.name for path in tmp_path.iterdir()] == ["out.partial"]

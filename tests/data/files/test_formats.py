@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from firstk._base import atomic_file as atomic_files
 from firstk.data.files import open_vectors, write_vectors
-from firstk.data.files.beside import load_columns, open_column
-from firstk.data.files.opening import FORMATS, rows_with_nan
+from firstk.data.files.column_files import load_columns, open_column
+from firstk.data.files.vector_table import FORMATS, rows_with_nan
 from firstk.exceptions import FirstkError, InvalidInputError, MissingExtraError
 
 pa = pytest.importorskip("pyarrow", reason="the formats of the extra 'tables' need pyarrow")

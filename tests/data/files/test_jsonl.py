@@ -11,7 +11,7 @@ from firstk import PrefixEncoder
 from firstk.advice.inputs import VectorSource, read_rows
 from firstk.advice.judgements import read_judged
 from firstk.data.files import open_vectors, write_vectors
-from firstk.data.files.beside import load_columns, open_column
+from firstk.data.files.column_files import load_columns, open_column
 from firstk.data.files.contract import exactly
 from firstk.estimator.transform_files import transform_files
 from firstk.exceptions import InvalidInputError

@@ -13,9 +13,10 @@ import pytest
 
 from command_line import firstk
 from firstk import PrefixEncoder, transform_files
-from firstk._base import range_file, remote, storage
+from firstk.data import remote
 from firstk.data.files import open_vectors, write_vectors
-from firstk.data.files.opening import FORMATS, find_files
+from firstk.data.files.vector_table import FORMATS, find_files
+from firstk.data.remote import range_file, storage
 from firstk.exceptions import InvalidInputError, MissingExtraError
 from fixtures.object_storage import (
     SECRET,
@@ -54,7 +55,6 @@ def faults(proxy, monkeypatch):
     """Return what the next requests meet; clients reach the server through the proxy."""
     endpoint, faults = proxy
     faults.plan, faults.done, faults.methods = [], [], ("GET", "HEAD", "PUT", "POST")
-    monkeypatch.setattr(storage, "SDK_ATTEMPTS", 1)
     with reached_by(environment(endpoint), monkeypatch):
         yield faults
 
@@ -114,7 +114,8 @@ def test_writing_goes_on_after_failures(fault, bucket, faults, X):
 
 def test_a_server_that_never_answers_is_an_error_message_without_secrets(bucket, faults, X, monkeypatch):
     write_vectors(f"{bucket}/rows.npy", X)
-    monkeypatch.setattr(range_file, "ATTEMPTS", 2)
+    monkeypatch.setattr(storage, "ATTEMPTS", 2)
+    storage.storage_of.cache_clear()
     faults.plan = ["500"] * 500
     for what in (lambda: open_vectors(f"{bucket}/rows.npy"), lambda: write_vectors(f"{bucket}/new.npy", X)):
         with pytest.raises(InvalidInputError, match=rf"{bucket}.*failed") as caught:
@@ -126,7 +127,8 @@ def test_a_server_that_never_answers_is_an_error_message_without_secrets(bucket,
 
 def test_a_failed_write_leaves_the_old_file(bucket, faults, X, monkeypatch):
     write_vectors(f"{bucket}/rows.npy", X)
-    monkeypatch.setattr(range_file, "ATTEMPTS", 1)
+    monkeypatch.setattr(storage, "ATTEMPTS", 1)
+    storage.storage_of.cache_clear()
     faults.methods, faults.plan = ("PUT",), ["500"] * 500
     with pytest.raises(InvalidInputError, match="Nothing was left half-written"):
         write_vectors(f"{bucket}/rows.npy", X[:5])
@@ -234,6 +236,25 @@ def test_files_on_the_web_are_read_by_ranges_and_not_written(server, X, faults, 
         write_vectors(f"{server}/bucket/web/other.npy", X)
     with pytest.raises(InvalidInputError, match="There is no file"):
         open_vectors(f"{server}/bucket/web/nothing.npy")
+
+
+@pytest.mark.parametrize("fault", ["500", "503", "drop", "cut"])
+def test_files_on_the_web_are_asked_for_again_after_failures(fault, proxy, faults, X):
+    write_vectors(f"s3://bucket/web/{fault}.npy", X)
+    # fsspec asks for a file by HEAD and then by GET, and says of any failure that there is none.
+    faults.plan, faults.methods = [fault] * 4, ("GET",) if fault == "cut" else ("GET", "HEAD")
+    assert np.array_equal(open_vectors(f"{proxy[0]}/bucket/web/{fault}.npy").read().vectors, X)
+    assert faults.plan == []
+
+
+def test_a_web_server_that_fails_is_no_missing_file(proxy, faults, monkeypatch):
+    monkeypatch.setattr(range_file, "ATTEMPTS", 2)
+    faults.plan = ["500"] * 8
+    with pytest.raises(InvalidInputError, match=r"Cannot read '.*rows\.npy': .*500"):
+        open_vectors(f"{proxy[0]}/bucket/rows.npy")
+    assert len(faults.plan) == 4  # two attempts, each by HEAD and by GET
+    with pytest.raises(InvalidInputError, match=r"Cannot read 'http://127.0.0.1:1/rows\.npy': .*[Cc]onnect"):
+        open_vectors("http://127.0.0.1:1/rows.npy")
 
 
 def test_a_killed_write_leaves_nothing(server, bucket):

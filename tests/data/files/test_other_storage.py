@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from firstk import PrefixEncoder, transform_files
-from firstk._base import range_file, remote, storage
+from firstk.data import remote
 from firstk.data.files import open_vectors, write_vectors
+from firstk.data.remote import range_file, storage
 from firstk.exceptions import InvalidInputError
 from fixtures.object_storage import Faults, faulty_proxy, reached_by
 from fixtures.storage_servers import (

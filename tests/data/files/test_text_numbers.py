@@ -7,7 +7,7 @@ import pytest
 
 from firstk.advice.inputs import open_labeled, read_rows
 from firstk.data.files import open_vectors, write_vectors
-from firstk.data.files.beside import load_columns, open_column
+from firstk.data.files.column_files import load_columns, open_column
 from firstk.exceptions import InvalidInputError
 
 

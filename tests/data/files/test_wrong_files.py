@@ -1,12 +1,15 @@
 """Files that are empty, lack rows, hold text, repeat a name or have another encoding: each is told what it is."""
 
+import gzip
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from firstk import PrefixEncoder, transform_files
 from firstk.data.files import open_codes, open_vectors, write_vectors
-from firstk.data.files.beside import load_columns
-from firstk.data.files.opening import FORMATS
+from firstk.data.files.column_files import load_columns
+from firstk.data.files.vector_table import FORMATS
 from firstk.exceptions import InvalidInputError
 
 pa = pytest.importorskip("pyarrow", reason="the formats of the extra 'tables' need pyarrow")
@@ -154,3 +157,15 @@ def test_a_flipped_bit_in_a_file_of_codes_changes_no_number(tmp_path, ending, pr
         if not np.array_equal(read, written):
             silent.append(int(place))
     assert not silent
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".tsv.gz"])
+def test_a_line_without_an_end_costs_bounded_memory(ending, tmp_path):
+    """64 MB of one line are 64 kB in gzip."""
+    path, line = tmp_path / f"long{ending}", b"a,b\n" + b"0.5," * (1 << 24)
+    path.write_bytes(gzip.compress(line) if ending.endswith(".gz") else line)
+    tracemalloc.start()
+    with pytest.raises(InvalidInputError, match="line 2 is longer than 16,777,216 characters"):
+        open_vectors(path)
+    assert tracemalloc.get_traced_memory()[1] < 1.5e8
+    tracemalloc.stop()

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from firstk._base.atomic_file import atomic_file
-from firstk._base.remote import place_of, shown_place
 from firstk.advice.inputs import File, RowsOfFile, VectorSource
 from firstk.advice.judgements import Judged, read_judged, read_side
 from firstk.advice.row_names import RowNames, column_of
 from firstk.advice.upgrade.pairing import check_correspond, id_columns, paired
 from firstk.advice.upgrade.searches import BY_LABEL, UpgradeData
 from firstk.data.files import open_vectors
+from firstk.data.remote import place_of, shown_place
 from firstk.data.task import Search
 from firstk.exceptions import InvalidInputError
 from firstk.moments.targets import check_none_missing

@@ -14,8 +14,8 @@ import numpy as np
 from firstk._base.rows import unit_rows
 from firstk.advice.inputs import RowsOfFile
 from firstk.advice.row_names import column_of, usual
-from firstk.data.files.beside import load_columns
-from firstk.data.files.choosing import ID_NAMES
+from firstk.data.files.column_files import load_columns
+from firstk.data.files.vector_columns import ID_NAMES
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.judgements import as_text
 

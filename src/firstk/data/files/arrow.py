@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from firstk.data.files.choosing import check_names
+from firstk.data.files.arrow_tables import Columns, TableView, arrow, as_numpy, record_batch, source_of
 from firstk.data.files.contract import Format, Layout, Loaded, Wanted, reading
-from firstk.data.files.tables import Columns, TableView, arrow, as_numpy, record_batch, source_of
+from firstk.data.files.vector_columns import check_names
 
 if TYPE_CHECKING:
     import pyarrow

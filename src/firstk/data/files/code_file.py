@@ -10,7 +10,7 @@ import numpy as np
 
 from firstk.bits.embedded import Embedded
 from firstk.data.files.contract import CodeRecord, unreadable
-from firstk.data.files.opening import VectorTable, open_vectors
+from firstk.data.files.vector_table import VectorTable, open_vectors
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,9 +21,9 @@ from numpy.typing import DTypeLike
 from firstk._base.checks import some_rows
 from firstk._base.input_file import Stamp
 from firstk._base.json_records import strict_json
-from firstk._base.remote import RemotePath
 from firstk.bits.embedded import Embedded
 from firstk.data.precision import Precision, read_precision
+from firstk.data.remote import RemotePath
 from firstk.data.stamp import CodeStamp
 from firstk.exceptions import FirstkError, InvalidInputError
 

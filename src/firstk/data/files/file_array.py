@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from firstk._base.input_file import Stamp
-from firstk._base.scratch import scratch_array
+from firstk._base.memory import scratch_array
 from firstk.data.files.contract import reading
 
 

@@ -18,10 +18,10 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from firstk.data.files.choosing import PLAIN_NAME, Choice, choose
 from firstk.data.files.contract import Facts, Format, Layout, Loaded, Wanted, exactly, unreadable
-from firstk.data.files.gzipped import create_text, open_text, reading_text
 from firstk.data.files.json_values import JsonColumns, as_array, is_vector, joined, kinds_of, type_of, vector_of
+from firstk.data.files.text_files import create_text, open_text, reading_text
+from firstk.data.files.vector_columns import PLAIN_NAME, Choice, choose
 
 Record = dict[str, Any]
 

@@ -12,9 +12,9 @@ from typing import IO, BinaryIO
 import numpy as np
 
 from firstk._base.input_file import Stamp
-from firstk.data.files.choosing import PLAIN_NAME, missing_column
 from firstk.data.files.contract import Facts, Format, Layout, Loaded, Wanted, float_type, reading, unreadable
 from firstk.data.files.file_array import FileArray
+from firstk.data.files.vector_columns import PLAIN_NAME, missing_column
 
 BROKEN = (OSError, ValueError, EOFError, TypeError)
 _VERSIONS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}

@@ -12,7 +12,6 @@ from typing import IO
 
 import numpy as np
 
-from firstk.data.files.choosing import beside_matrix, choose_matrix
 from firstk.data.files.contract import (
     Facts,
     Format,
@@ -27,6 +26,7 @@ from firstk.data.files.contract import (
     vectors_named,
 )
 from firstk.data.files.npy import BROKEN, Header, NpyWriter, check_vectors, read_header
+from firstk.data.files.vector_columns import beside_matrix, choose_matrix
 
 _BROKEN = (*BROKEN, zipfile.BadZipFile, zlib.error, KeyError, NotImplementedError, RuntimeError)
 

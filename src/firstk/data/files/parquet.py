@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from firstk._base.checks import require
-from firstk.data.files.choosing import check_names
+from firstk.data.files.arrow_tables import Columns, TableView, arrow, as_numpy, record_batch, selected, source_of
 from firstk.data.files.contract import Format, Layout, Loaded, Wanted, reading
-from firstk.data.files.tables import Columns, TableView, arrow, as_numpy, record_batch, selected, source_of
+from firstk.data.files.vector_columns import check_names
 
 if TYPE_CHECKING:
     import pyarrow
@@ -79,10 +79,6 @@ def load(path: Path) -> Loaded:
     return Loaded(tuple(file.schema_arrow.names), one)
 
 
-def _single_bytes(layout: Layout) -> bool:
-    return layout.dtype.itemsize == 1 and not layout.binary
-
-
 class ParquetWriter:
     """One parquet file that is being written."""
 
@@ -103,7 +99,8 @@ class ParquetWriter:
             self._writer = parquet.ParquetWriter(
                 self._path,
                 batch.schema,
-                use_dictionary=_single_bytes(self._layout) or list(self._layout.columns),
+                use_dictionary=(self._layout.dtype.itemsize == 1 and not self._layout.binary)
+                or list(self._layout.columns),
                 write_statistics=False,
                 write_page_checksum=True,
             )

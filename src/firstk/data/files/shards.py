@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from firstk._base.atomic_file import atomic_file, beside, explained_os_errors
+from firstk._base.atomic_file import beside, explained_os_errors
 from firstk._base.input_file import Stamp, check_regular
 from firstk._base.json_records import strict_json
-from firstk._base.remote import RemotePath
+from firstk.data.remote import RemotePath, written
 from firstk.exceptions import InvalidInputError
 
 RECORD = "_firstk.json"
@@ -49,6 +49,8 @@ class ShardLog:
     def begin(cls, target: Path, job: Mapping[str, object], *, resume: bool) -> ShardLog:
         """Start a folder, or go on with one; raise InvalidInputError for one of another job, or one in the way."""
         log = cls(target, job)
+        if isinstance(target, Path) and log.temporary.is_symlink():
+            raise InvalidInputError(f"'{log.temporary}' is a link, and a new folder is needed there. Remove it.")
         places = [(log.target, True), (log.temporary, False)]
         if isinstance(target, RemotePath) and (log.temporary / RECORD).is_file():
             places.reverse()  # files are moved one by one, and the record last
@@ -115,7 +117,7 @@ class ShardLog:
     def write(self) -> None:
         """Write the record in one atomic step."""
         text = json.dumps({"job": self.job, "learned": self.learned, "done": self.done}, indent=1)
-        with atomic_file(self.folder / RECORD, "The record of a folder") as temporary:
+        with written(self.folder / RECORD, "The record of a folder") as temporary:
             temporary.write_text(text, encoding="utf-8")
 
     def finish(self) -> None:

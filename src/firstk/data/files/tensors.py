@@ -17,8 +17,6 @@ from typing import BinaryIO
 import numpy as np
 
 from firstk._base.input_file import Stamp
-from firstk._base.remote import RemotePath
-from firstk.data.files.choosing import beside_matrix, choose_matrix
 from firstk.data.files.contract import (
     Facts,
     Format,
@@ -34,6 +32,8 @@ from firstk.data.files.contract import (
 )
 from firstk.data.files.file_array import FileArray
 from firstk.data.files.npy import BROKEN, check_vectors
+from firstk.data.files.vector_columns import beside_matrix, choose_matrix
+from firstk.data.remote import RemotePath
 
 _FLOATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
 _WHOLE = {"I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1", "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1"}

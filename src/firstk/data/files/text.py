@@ -1,6 +1,8 @@
 """csv and tsv, perhaps in gzip: a header, then a row a line; a vector is a column a coordinate, or a list in one cell.
 
-Cells are read by the standard library, so that this format needs no extra. Its numbers are float64: text has no type.
+Large files are read by pyarrow where it is installed, and lines that it does not take cell by cell by the standard
+library, which names row and column of what is wrong; so this format needs no extra. Its numbers are float64: text has
+no type.
 Other columns are passed on as the text that they are; only a command that computes with one reads it as numbers.
 
 A column of whole numbers stays text if numbers would not give its cells back: ``007`` and ``7`` are two labels. One of
@@ -16,24 +18,14 @@ import json
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from functools import partial
-from itertools import islice
+from functools import cache, partial
+from importlib import import_module
+from itertools import chain, islice
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
-from firstk.data.files.cells import (
-    Cells,
-    floats,
-    have_decimal_commas,
-    holed,
-    is_missing,
-    is_number,
-    kind_of_cells,
-    list_of,
-)
-from firstk.data.files.choosing import Choice, check_names, choose
 from firstk.data.files.contract import (
     Carried,
     Facts,
@@ -45,18 +37,32 @@ from firstk.data.files.contract import (
     ragged,
     unreadable,
 )
-from firstk.data.files.gzipped import create_text, open_text, reading_text
+from firstk.data.files.text_cells import (
+    Cells,
+    floats,
+    have_decimal_commas,
+    holed,
+    is_missing,
+    is_number,
+    kind_of_cells,
+    list_of,
+)
+from firstk.data.files.text_files import create_text, open_text, reading_text
+from firstk.data.files.vector_columns import Choice, check_names, choose
 
 # Marks between cells, the likeliest first.
 _MARKS = ",;\t|"
 # A first line by which a spreadsheet is told the mark.
 _SEPARATOR_LINE = re.compile(r"sep=.[\r\n]*")
+# Cells that pyarrow is worth loading for.
+_MANY = 20_000
 # Rows from which the kinds of columns are told, and cells that are held as text at one time.
 _PEEK, _CELLS = 256, 400_000
 # Share of cells with text, up to which a column of a plain table is one of numbers with a slip in it.
 _STRAY = 0.1
-# A list of numbers in one cell can be long: 16,384 coordinates of 25 characters fit.
-_LONGEST_CELL = 1 << 22
+# A list of numbers in one cell can be long: 16,384 coordinates of 25 characters fit. A line that is longer is
+# no row of a table, and in gzip a small file may hold it.
+_LONGEST_CELL, _LONGEST_LINE = 1 << 22, 1 << 24
 
 
 class TextReader:
@@ -67,9 +73,9 @@ class TextReader:
         csv.field_size_limit(_LONGEST_CELL)
         with reading_text(path, "text", csv.Error):
             self._delimiter = self._mark(delimiter)
-            rows = self._lines()
-            self._names = next(rows, [])
-            first = list(islice(rows, _PEEK))
+            with closing(self._rows(self._delimiter)) as rows:
+                self._names = next(rows, [])
+                first = list(islice(self._as_long(rows, 0), _PEEK))
         self._check_header()
         if not first and wanted.vectors is None and not plain:  # cells tell what a column is
             raise unreadable(path, "it has no rows")
@@ -93,7 +99,9 @@ class TextReader:
     def _check_header(self) -> None:
         check_names(self.path, self._names)
         numbers = all(is_number(name) or is_number(name, commas=True) for name in self._names)
-        if self._names and numbers and not _counts(self._names):
+        # 0, 1, 2, ... is the header that pandas gives to a bare matrix.
+        counts = [[str(j + first) for j in range(len(self._names))] for first in (0, 1)]
+        if self._names and numbers and list(self._names) not in counts:
             raise unreadable(
                 self.path,
                 f"its first line holds numbers ({self._names[0]}, ...) where the names of the columns should be",
@@ -128,32 +136,88 @@ class TextReader:
     def _rows(self, mark: str) -> Generator[list[str]]:
         """Yield the cells of each line that is not blank."""
         with open_text(self.path, packed=self._packed) as file:
-            # strict: a quote that is never closed would take all lines after it for one cell.
-            try:
-                yield from (row for row in csv.reader(self._checked(file), delimiter=mark, strict=True) if row)
-            except csv.Error as error:
-                if "end of data" in str(error):
-                    raise csv.Error("a quote is opened and never closed") from None
-                raise
+            yield from self._cells_of(self._checked(file), mark)
 
-    def _lines(self) -> Iterator[list[str]]:
-        """Yield the cells of each line; raise InvalidInputError for a line with too few or too many."""
-        rows = self._rows(self._delimiter)
-        header = next(rows, None)
-        if header is None:
-            return
-        yield header
-        for number, row in enumerate(rows):
-            if len(row) != len(header):
-                raise unreadable(
-                    self.path,
-                    f"row {number} has {len(row)} cells, and the first line {len(header)}",
-                    "Mend that row",
-                )
+    def _cells_of(self, lines: Iterable[str], mark: str) -> Iterator[list[str]]:
+        # strict: a quote that is never closed would take all lines after it for one cell.
+        try:
+            yield from (row for row in csv.reader(lines, delimiter=mark, strict=True) if row)
+        except csv.Error as error:
+            if "end of data" in str(error):
+                raise csv.Error("a quote is opened and never closed") from None
+            raise
+
+    def _as_long(self, rows: Iterable[list[str]], start: int) -> Iterator[list[str]]:
+        """Pass rows on; raise InvalidInputError for one with too few or too many cells."""
+        for number, row in enumerate(rows, start):
+            if len(row) != len(self._names):
+                why = f"row {number} has {len(row)} cells, and the first line {len(self._names)}"
+                raise unreadable(self.path, why, "Mend that row")
             yield row
 
-    def _checked(self, lines: Iterable[str]) -> Iterator[str]:
-        for number, line in enumerate(lines, start=1):
+    def _tables(
+        self, step: int, numbers: Sequence[str], texts: Sequence[str]
+    ) -> Iterator[tuple[int, Mapping[str, np.ndarray]]]:
+        """Yield the number of a row, and columns of at most `step` rows from it on: some as floats, some as cells."""
+        with open_text(self.path, packed=self._packed) as file:
+            lines, start = self._checked(file), 0
+            next(self._cells_of(lines, self._delimiter), None)
+            while block := list(islice(lines, step)):
+                alone = all(line.count('"') % 2 == 0 for line in block)  # else a cell goes on in the next line
+                found = self._by_arrow(block, numbers, texts) if alone else None
+                tables = (
+                    [found]
+                    if found
+                    else self._by_cells(block if alone else chain(block, lines), start, step, numbers, texts)
+                )
+                for table in tables:
+                    if rows := len(next(iter(table.values()))):  # else the lines are blank
+                        yield start, table
+                    start += rows
+
+    def _by_arrow(
+        self, block: list[str], numbers: Sequence[str], texts: Sequence[str]
+    ) -> Mapping[str, np.ndarray] | None:
+        """Return columns of lines by pyarrow; None where it could take them for something else, or is not there."""
+        if len(block) * len(self._names) < _MANY or (self._commas and numbers) or (arrow := _arrow_csv()) is None:
+            return None
+        pa, reader = arrow
+        joined, mark = "".join(block), re.escape(self._delimiter)
+        inside = rf'"(?:(?<=[^{mark}\r\n"]")(?=[^{mark}\r\n"])|(?<![^{mark}\r\n]")"(?=[^{mark}\r\n"]))'
+        if re.search(inside, joined):
+            return None  # text before or after a quoted cell
+        types = dict.fromkeys(texts, pa.string()) | dict.fromkeys(numbers, pa.float64())
+        try:
+            table = reader.read_csv(
+                pa.BufferReader(content := joined.encode()),
+                reader.ReadOptions(column_names=self._names, use_threads=False, block_size=len(content) + 1),
+                reader.ParseOptions(delimiter=self._delimiter),
+                reader.ConvertOptions(
+                    column_types=types, include_columns=list(types), null_values=_NO_NUMBER, strings_can_be_null=False
+                ),
+            )
+        except pa.ArrowException:
+            return None
+        floats = {name: table.column(name).to_numpy() for name in numbers}
+        return floats | {name: np.array(table.column(name).to_pylist(), dtype=str) for name in texts}
+
+    def _by_cells(
+        self, lines: Iterable[str], start: int, step: int, numbers: Sequence[str], texts: Sequence[str]
+    ) -> Iterator[Mapping[str, np.ndarray]]:
+        """Yield columns of at most `step` rows at a time; raise InvalidInputError with the row and column."""
+        rows = self._as_long(self._cells_of(lines, self._delimiter), start)
+        while cells := list(islice(rows, step)):
+            table, places = np.array(cells, dtype=object), np.arange(start, start + len(cells))
+            columns = {name: table[:, self._names.index(name)] for name in (*numbers, *texts)}
+            floats = {name: self._numbers(columns[name], name, places) for name in numbers}
+            yield floats | {name: columns[name].astype(str) for name in texts}
+            start += len(cells)
+
+    def _checked(self, file: TextIO) -> Iterator[str]:
+        for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), ""), start=1):
+            if len(line) == _LONGEST_LINE:
+                why = f"line {number} is longer than {_LONGEST_LINE:,} characters"
+                raise unreadable(self.path, why, "Write a row a line, or another format")
             if number == 1 and _SEPARATOR_LINE.fullmatch(line):
                 continue
             if "\0" in line:  # numpy drops it at the end of a text, so that two labels become one
@@ -169,34 +233,23 @@ class TextReader:
 
     def count(self) -> int:
         """Return the number of rows, from a pass over the file."""
-        with reading_text(self.path, "text", csv.Error):
-            return max(0, sum(1 for _ in self._lines()) - 1)
+        return self.survey(())[0]
 
     def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
         """Yield vectors and other columns of at most `size` rows at a time."""
         step = max(1, min(size, _CELLS // len(self._names)))
+        numbers, lists = (self._members, ()) if self._spread else ((), self._members)
         with reading_text(self.path, "text", csv.Error):
-            rows, start = self._lines(), 0
-            next(rows, None)
-            while cells := list(islice(rows, step)):
-                table = np.array(cells, dtype=object)
-                rows_here = np.arange(start, start + len(cells))
-                beside = {name: table[:, self._names.index(name)].astype(str) for name in columns}
-                yield self._matrix(table, start), TextColumns(beside, rows_here, self._column)
-                start += len(cells)
-
-    def _matrix(self, table: np.ndarray, start: int) -> np.ndarray:
-        places = [self._names.index(name) for name in self._members]
-        if self._spread:
-            if not places:
-                return np.empty((len(table), 0))
-            rows = np.arange(start, start + len(table))
-            return np.column_stack([self._numbers(table[:, j], self._names[j], rows) for j in places])
-        out = np.full((len(table), self.facts.width), np.nan)
-        for i, cell in enumerate(table[:, places[0]]):
-            if not is_missing(cell):
-                out[i] = self._vector(cell, start + i)
-        return out
+            for start, held in self._tables(step, numbers, (*lists, *columns)):
+                rows = np.arange(start, start + len(next(iter(held.values()))))
+                if self._spread:
+                    out = np.column_stack([held[name] for name in numbers] or [np.empty((len(rows), 0))])
+                else:
+                    out = np.full((len(rows), self.facts.width), np.nan)
+                    for i, cell in enumerate(held[lists[0]]):
+                        if not is_missing(cell):
+                            out[i] = self._vector(cell, start + i)
+                yield out, TextColumns({name: held[name] for name in columns}, rows, self._column)
 
     def _vector(self, cell: str, row: int) -> np.ndarray:
         try:
@@ -211,14 +264,12 @@ class TextReader:
     def survey(self, names: Sequence[str]) -> tuple[int, frozenset[str]]:
         """Return the number of rows, and the columns of `names` that must be read as text: one pass."""
         found, rows = {name: Cells() for name in names}, 0
-        places = [(self._names.index(name), cells) for name, cells in found.items()]
+        step = max(1, _CELLS // len(self._names)) if self._names else 1
         with reading_text(self.path, "text", csv.Error):
-            lines = self._lines()
-            next(lines, None)
-            for row in lines:
-                rows += 1
-                for j, cells in places:
-                    cells.take(row[j])
+            for _, held in self._tables(step, (), names or self._names[:1]):
+                rows += len(next(iter(held.values())))
+                for name, cells in found.items():
+                    cells.taken(held[name].tolist())
         return rows, frozenset(name for name, cells in found.items() if cells.are_text or name in self._text)
 
     def _column(self, name: str, cells: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -261,6 +312,19 @@ class TextColumns(Carried):
         return TextColumns({name: cells[kept] for name, cells in self._cells.items()}, self._rows[kept], self._read)
 
 
+# What a missing number is called, as pyarrow compares it.
+_NO_NUMBER = [form(word) for word in ("", "nan", "na", "n/a", "null", "none") for form in (str, str.upper, str.title)]
+_NO_NUMBER += ["NaN"]
+
+
+@cache
+def _arrow_csv() -> tuple[Any, Any] | None:
+    """Return pyarrow and its reader of csv; None where it is not installed."""
+    with suppress(ImportError):
+        return import_module("pyarrow"), import_module("pyarrow.csv")
+    return None
+
+
 def survey(path: Path, names: Sequence[str], delimiter: str, packed: bool) -> tuple[int, frozenset[str]]:
     """Return the number of rows, and the columns of `names` that must be read as text."""
     return TextReader(path, Wanted(), delimiter, packed, plain=True).survey(names)
@@ -277,11 +341,6 @@ def load(path: Path, delimiter: str, packed: bool) -> Loaded:
         return np.concatenate(parts) if parts else np.empty(0, str)
 
     return Loaded(names, one)
-
-
-def _counts(names: Sequence[str]) -> bool:
-    """Tell whether names are 0, 1, 2, ...: the header that pandas gives to a bare matrix."""
-    return list(names) in ([str(j) for j in range(len(names))], [str(j + 1) for j in range(len(names))])
 
 
 class TextWriter:

@@ -23,7 +23,7 @@ import numpy as np
 from firstk._base import tensors
 from firstk._base.atomic_file import atomic_folder, current, restore, write_new
 from firstk._base.json_records import strict_json
-from firstk._base.remote import check_local
+from firstk.data.remote import check_local
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 
 _Read = TypeVar("_Read")

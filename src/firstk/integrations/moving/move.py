@@ -17,10 +17,10 @@ import numpy as np
 from firstk._base.atomic_file import check_new
 from firstk._base.checks import check_count
 from firstk._base.concurrency import prefetch
-from firstk._base.remote import place_of, shown, shown_place
 from firstk.data.files import open_vectors
 from firstk.data.files.contract import CodeRecord, must_be_restored
-from firstk.data.files.opening import VectorTable, format_of
+from firstk.data.files.vector_table import VectorTable, format_of
+from firstk.data.remote import place_of, shown, shown_place
 from firstk.estimator.encoding import Encoding
 from firstk.estimator.transform_files import transform_files
 from firstk.exceptions import InvalidInputError
@@ -318,7 +318,7 @@ def _move_files(
     encoding = for_file(source.facts, recode)
     # A file appears when it is complete: what was killed after that has still to be compared.
     complete = resume and place_of(target).is_file()
-    check_new(target, force=force or complete)
+    check_new(place_of(target), force=force or complete)
     _check_room(source, target, columns)
     encoder = None if recode.encoder is None else getattr(recode.encoder, "encoder_", recode.encoder)
     outcome = (

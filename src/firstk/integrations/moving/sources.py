@@ -13,8 +13,8 @@ import numpy as np
 
 from firstk.bits.embedded import Embedded
 from firstk.data.files import VectorTable, open_vectors
-from firstk.data.files.choosing import missing_column
 from firstk.data.files.contract import CodeRecord
+from firstk.data.files.vector_columns import missing_column
 from firstk.exceptions import InvalidInputError
 from firstk.integrations._documents import ID_COLUMN, Documents
 from firstk.integrations._points import Points

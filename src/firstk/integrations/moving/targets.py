@@ -11,14 +11,15 @@ from pathlib import Path
 
 import numpy as np
 
+from firstk._base.atomic_file import explained_os_errors
 from firstk._base.input_file import Stamp
-from firstk._base.remote import RemotePath, is_remote, place_of
 from firstk.data.files import creating, open_vectors
 from firstk.data.files.contract import Batch, Layout, code_layout, exactly, must_be_restored
-from firstk.data.files.opening import FORMATS, VectorTable, format_of
 from firstk.data.files.shards import RECORD, ShardLog
-from firstk.data.files.writing import check_columns
+from firstk.data.files.vector_table import FORMATS, VectorTable, format_of
+from firstk.data.files.write import check_columns
 from firstk.data.precision import read_precision
+from firstk.data.remote import RemotePath, is_remote, place_of
 from firstk.exceptions import InvalidInputError
 from firstk.integrations.moving.checksum import Checksum
 from firstk.integrations.moving.contract import Recode, Source, SourceFacts
@@ -285,5 +286,5 @@ def _remove(folder: Path | RemotePath) -> None:
     if isinstance(folder, RemotePath):
         folder.remove_files()
         return
-    with contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(folder)
+    with explained_os_errors(folder), contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(folder)  # an OSError for a link

@@ -21,8 +21,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from firstk._base.atomic_file import atomic_file
-from firstk._base.remote import shown_place
 from firstk._base.rows import unit_rows
+from firstk.data.remote import shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.integrations.stores._reranking import add_reranked, best_first, scores_of
 from firstk.integrations.stores._rows_file import RowsTable, where_of

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from firstk._base.checks import require
-from firstk._base.remote import shown, shown_place
+from firstk.data.remote import shown, shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.integrations.stores._reranking import add_reranked
 from firstk.integrations.stores.contract import (

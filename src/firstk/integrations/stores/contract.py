@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from firstk._base.json_records import Count, from_plain, strict_json, to_plain
-from firstk._base.remote import blotted
+from firstk.data.remote import blotted
 from firstk.data.stamp import CodeStamp
 from firstk.exceptions import FirstkError, InvalidInputError
 from firstk.integrations.stores.filters import Condition

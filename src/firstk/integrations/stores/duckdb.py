@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from firstk._base.checks import require
-from firstk._base.remote import shown_place
+from firstk.data.remote import shown_place
 from firstk.integrations.stores._sql import COMPARED, quoted, where_of
 from firstk.integrations.stores.contract import (
     EXTRA,

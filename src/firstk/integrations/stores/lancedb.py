@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from firstk._base.checks import require
-from firstk._base.remote import shown_place
+from firstk.data.remote import shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.integrations.stores._reranking import add_reranked
 from firstk.integrations.stores._sql import COMPARED

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from firstk._base.checks import check_choice, require
-from firstk._base.remote import shown_place
+from firstk.data.remote import shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.integrations.stores._rows_file import RowsTable, where_of
 from firstk.integrations.stores._sql import quoted

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from firstk._base.checks import require
-from firstk._base.remote import shown_place
+from firstk.data.remote import shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.integrations.stores.contract import EXTRA, StoredRows
 from firstk.integrations.stores.foreign._rows import ForeignRows, stored

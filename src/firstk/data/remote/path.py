@@ -1,71 +1,89 @@
-"""Files in object storage and on the web, with those methods of `pathlib.Path` that readers and writers use.
+"""Names in object storage and on the web, with those methods of `pathlib.Path` that readers and writers use.
 
 Everything that reads or writes files asks `place_of` for its place, and works alike with a `Path` and a `RemotePath`.
-Here are names, retries and error messages without credentials; how each kind of storage is reached is in `storage`.
-Needs the extra "cloud".
 """
 
 from __future__ import annotations
 
 import contextlib
+import difflib
 import fnmatch
+import glob
 import hashlib
 import io
+import itertools
 import os
 import posixpath
 import re
+import tempfile
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, quote_plus, unquote, urlsplit
+from urllib.parse import urlsplit
 
+from firstk._base.atomic_file import atomic_file, explained_os_errors
+from firstk.data.remote.secrets import scrubbed, shown, shown_place
 from firstk.exceptions import FirstkError, InvalidInputError
 
 if TYPE_CHECKING:
-    from firstk._base.range_file import Ranges
-    from firstk._base.storage import Info, Storage
+    from firstk.data.remote.range_file import Ranges
+    from firstk.data.remote.storage import Info, Storage
 
 # One slash or two: pathlib, through which some arguments pass, takes one away.
 _URL = re.compile(r"(s3a?|gs|gcs|az|abfss?|hf|https?|memory):/{1,2}(?=[^/])", re.IGNORECASE)
-# Variables whose values are never shown.
-_SECRETS = (
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_SESSION_TOKEN",
-    "AWS_ACCESS_KEY_ID",
-    "AZURE_STORAGE_KEY",
-    "AZURE_STORAGE_SAS_TOKEN",
-    "AZURE_STORAGE_CONNECTION_STRING",
-    "HF_TOKEN",
-)
+# Names of a folder among which one like a missing file's is looked for.
+MOST_LISTED = 10_000
+# How like it must be, of 1: two letters swapped in a short name, or another ending.
+LIKE = 0.8
 
 
 def is_remote(path: object) -> bool:
     """Tell whether a path is an address of object storage or of the web."""
-    if isinstance(path, RemotePath):
-        return True
-    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
-    return isinstance(text, str) and _URL.match(text) is not None
+    return isinstance(path, RemotePath) or (isinstance(path, (str, os.PathLike)) and _address(path) is not None)
+
+
+def _address(path: str | os.PathLike[str]) -> re.Match[str] | None:
+    text = os.fspath(path)
+    return _URL.match(text) if isinstance(text, str) else None
 
 
 def place_of(path: str | os.PathLike[str] | RemotePath) -> Any:
     """Return a `RemotePath` for an address, and a `Path` for anything else."""
     if isinstance(path, RemotePath):
         return path
-    text = os.fspath(path)
-    found = _URL.match(text) if isinstance(text, str) else None
-    return Path(text).expanduser() if found is None else RemotePath(found[1].lower(), text[found.end() :])
+    found = _address(path)
+    return Path(path).expanduser() if found is None else RemotePath(found[1].lower(), found.string[found.end() :])
 
 
 def check_local(path: object) -> None:
     """Raise InvalidInputError for an address where a path of this machine is needed, such as the folder of a model."""
     if is_remote(path):
-        place = place_of(path)  # type: ignore[arg-type]
         raise InvalidInputError(
-            f"'{place}' is an address, and this must be on this machine: object storage is for files of vectors and "
-            "codes. Write it here and copy it, or the other way round."
+            f"'{place_of(path)}' is an address, and this must be on this machine: object storage is for files of "  # type: ignore[arg-type]
+            "vectors and codes. Write it here and copy it, or the other way round."
         )
+
+
+@contextlib.contextmanager
+def written(path: Any, what: str) -> Iterator[Path]:
+    """Yield an empty file of this machine to write: as `atomic_file`, or to be uploaded when the block ends well.
+
+    Formats go back to their beginning to fill in a header, which object storage cannot.
+    """
+    target = place_of(path)
+    if not isinstance(target, RemotePath):
+        with atomic_file(target, what) as temporary:
+            yield temporary
+        return
+    with explained_os_errors(str(target)), tempfile.TemporaryDirectory(prefix="firstk-") as folder:
+        if target.is_dir():
+            raise InvalidInputError(f"'{target}' is a folder. Name a file in it.")
+        temporary = Path(folder) / target.name
+        temporary.touch()
+        yield temporary
+        target.upload(temporary)
 
 
 @dataclass(frozen=True)
@@ -134,33 +152,28 @@ class RemotePath:
     @property
     def storage(self) -> Storage:
         """The storage behind the scheme."""
-        from firstk._base.storage import storage_of  # with numpy, which commands load when they run
+        from firstk.data.remote.storage import storage_of  # with numpy, which commands load when they run
 
         return storage_of(self.scheme)
 
-    @contextlib.contextmanager
-    def _explained(self, doing: str) -> Iterator[None]:
-        """Turn failures of storage into OSError without secrets."""
+    def _ask(self, doing: str, work: Callable[[Storage], Any]) -> Any:
+        """Do something with the storage, again where it fails for a moment; raise OSError without secrets."""
+        from firstk.data.remote.range_file import with_retries
+
+        storage = self.storage
         try:
-            yield
+            return work(storage) if storage.retries else with_retries(lambda: work(storage), storage.failures)
         except FirstkError:
             raise
         except FileNotFoundError:
             raise FileNotFoundError(2, "There is no such file", str(self)) from None
-        except self.storage.failures as error:
+        except storage.failures as error:
             said = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise OSError(5, f"{doing} failed: {scrubbed(said, self)[:300]}") from None
-
-    def _tried(self, work: Callable[[], Any]) -> Any:
-        """Do something with the storage, again where it fails for a moment."""
-        from firstk._base.range_file import with_retries
-
-        return with_retries(work, self.storage.failures)
+            raise OSError(5, f"{doing} failed: {scrubbed(said, f'{self.scheme}://{self.key}')[:300]}") from None
 
     def info(self) -> Info:
         """Return what is there."""
-        with self._explained("Asking for it"):
-            found: Info = self._tried(lambda: self.storage.info(self.key))
+        found: Info = self._ask("Asking for it", lambda storage: storage.info(self.key))
         if found.size < 0:
             raise InvalidInputError(
                 f"'{self}' does not say how long it is, so it cannot be read by ranges. Download it."
@@ -184,8 +197,7 @@ class RemotePath:
         yield from self._files(deep=False)
 
     def _files(self, *, deep: bool) -> list[RemotePath]:
-        with self._explained("Listing it"):
-            keys = self._tried(lambda: self.storage.names(self.key.rstrip("/"), deep=deep))
+        keys = self._ask("Listing it", lambda storage: storage.names(self.key.rstrip("/"), deep=deep))
         return [RemotePath(self.scheme, key) for key in keys]
 
     def matches(self) -> list[RemotePath]:
@@ -205,25 +217,35 @@ class RemotePath:
     ) -> Any:
         """Open for reading, by ranges."""
         if "w" in mode or "a" in mode or "+" in mode:
-            raise io.UnsupportedOperation("object storage is written by atomic_file")
-        from firstk._base.range_file import RangeFile
+            raise io.UnsupportedOperation("object storage is written by `written`")
+        from firstk.data.remote.range_file import RangeFile, Ranges
 
         opened: list[Callable[[int, int], bytes]] = []
 
-        def once(start: int, stop: int) -> bytes:
+        def once(storage: Storage, start: int, stop: int) -> bytes:
             if not opened:
-                opened.append(self.storage.reader(self.key))
+                opened.append(storage.reader(self.key))
             try:
-                return _exactly(opened[0](start, stop), stop - start)
+                held = opened[0](start, stop)
+                if len(held) != stop - start:
+                    raise OSError(f"{stop - start} bytes were asked for, and {len(held)} came")
             except BaseException:
                 opened.clear()  # what failed is opened again
                 raise
+            return held
 
         def fetch(start: int, stop: int) -> bytes:
-            with self._explained("Reading it"):
-                return self._tried(lambda: once(start, stop))
+            held: bytes = self._ask("Reading it", lambda storage: once(storage, start, stop))
+            return held
 
-        raw = RangeFile(_shared(self, self._found(), fetch))
+        # Passes over one version of a file share what was fetched.
+        found = self._found()
+        ranges = _SHARED.pop((self, found), None) or Ranges(found.size, fetch)
+        if found.version:
+            _SHARED[self, found] = ranges
+            while len(_SHARED) > _MOST_SHARED:
+                _SHARED.popitem(last=False)
+        raw = RangeFile(ranges)
         if "b" in mode:
             return raw if buffering == 0 else io.BufferedReader(raw, 1 << 18)
         return io.TextIOWrapper(io.BufferedReader(raw, 1 << 18), encoding=encoding or "utf-8", newline=newline)
@@ -252,20 +274,17 @@ class RemotePath:
         """Copy a file of this machine here; the name appears, or its content changes, when all of it is there."""
         if self.scheme.startswith("http"):
             raise InvalidInputError(f"'{self}' is on the web, which is only read. Choose another place.")
-        with self._explained("Writing it"):
-            self._tried(lambda: self.storage.upload(local, self.key))
+        self._ask("Writing it", lambda storage: storage.upload(local, self.key))
 
     def unlink(self, missing_ok: bool = False) -> None:
         """Delete a file."""
-        with contextlib.suppress(*((FileNotFoundError,) if missing_ok else ())), self._explained("Deleting it"):
-            self.storage.delete(self.key)
+        with contextlib.suppress(*((FileNotFoundError,) if missing_ok else ())):
+            self._ask("Deleting it", lambda storage: storage.delete(self.key))
 
     def rename_files(self, to: RemotePath, last: str) -> None:
         """Move the files of a folder to another, the one called `last` at the end."""
         for one in sorted(self._files(deep=False), key=lambda path: (path.name == last, path.name)):
-            target = to / one.name
-            with self._explained("Moving it"):
-                self._tried(_mover(self.storage, one.key, target.key))
+            one._ask("Moving it", lambda storage, one=one: storage.move(one.key, (to / one.name).key))  # type: ignore[misc]
 
     def remove_files(self) -> None:
         """Delete the files of a folder."""
@@ -278,28 +297,6 @@ _SHARED: OrderedDict[tuple[RemotePath, Info], Ranges] = OrderedDict()
 _MOST_SHARED = 4
 
 
-def _shared(path: RemotePath, found: Info, fetch: Callable[[int, int], bytes]) -> Ranges:
-    """Return the ranges of this version of a file, which passes share where a version is known."""
-    from firstk._base.range_file import Ranges
-
-    ranges = _SHARED.pop((path, found), None) or Ranges(found.size, fetch)
-    if found.version:
-        _SHARED[path, found] = ranges
-        while len(_SHARED) > _MOST_SHARED:
-            _SHARED.popitem(last=False)
-    return ranges
-
-
-def _mover(storage: Storage, key: str, to: str) -> Any:
-    return lambda: storage.move(key, to)
-
-
-def _exactly(held: bytes, count: int) -> bytes:
-    if len(held) != count:
-        raise OSError(f"{count} bytes were asked for, and {len(held)} came")
-    return held
-
-
 def _fits(parts: list[str], pattern: list[str]) -> bool:
     if not pattern or not parts:
         return not pattern and not parts
@@ -308,69 +305,47 @@ def _fits(parts: list[str], pattern: list[str]) -> bool:
     return fnmatch.fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])
 
 
-# How an address begins: SCHEME:// (pathlib takes a slash away) or MotherDuck's md:, after the scheme of a store.
-_BEGINNING = re.compile(r"(?:[a-z][\w+.-]+:)?(?:[a-z][a-z0-9+.-]+:/{1,2}|(?:md|motherduck):)", re.IGNORECASE)
-# To the last @, past slashes where there is a colon: a password may hold what should have been quoted.
-_USER = re.compile(r".*:.*@|[^/?#]*@", re.DOTALL)
-# In names of buckets a question mark may be part of a pattern.
-_QUERY, _BUCKET_QUERY = re.compile(r"[?#]"), re.compile(r"#|\?[^/?#=&]*[=&]")
-_BUCKET = re.compile(r"(?:s3a?|gs|gcs|az|abfss?|hf|memory):/", re.IGNORECASE)
-# Pieces of a secret that are shorter are blotted out only where they are a word.
-_SHORT = 4
+# -- files that a user names, here or there ----------------------------------------------------------------------------
 
 
-def _parted(address: str) -> tuple[str, list[str]]:
-    """Return what of an address may be shown, and what may not."""
-    beginning = _BEGINNING.match(address)
-    if beginning is None:
-        return address, []
-    head, rest, hidden = beginning[0], address[beginning.end() :], []
-    if user := _USER.match(rest):
-        hidden.append(user[0])
-        rest = rest[user.end() :]
-    if tail := (_BUCKET_QUERY if _BUCKET.search(head) else _QUERY).search(rest):
-        hidden.append(rest[tail.start() :])
-        rest = rest[: tail.start()]
-    return head + rest, hidden
+def check_there(path: str | os.PathLike[str]) -> None:
+    """Raise InvalidInputError unless a path is that of a file or folder, or a pattern that some file matches."""
+    place = place_of(path)
+    with explained_reading(path):
+        if place.exists():
+            return
+        if isinstance(place, RemotePath):
+            there, tip = bool(place.matches()), "Check the name and the folder."
+        else:
+            there = any(Path(one).is_file() for one in glob.iglob(str(place), recursive=True))
+            tip = "" if there else _alike(place)
+    if not there:
+        raise InvalidInputError(f"There is no file '{shown_place(path)}'. {tip}")
 
 
-def shown(address: str) -> str:
-    """Return an address of any scheme without user, password, query and fragment.
-
-    Examples
-    --------
-    >>> shown("https://me:secret@host/rows.npy?X-Amz-Signature=abc")
-    'https://host/rows.npy'
-    """
-    return _parted(address)[0]
-
-
-def shown_place(path: object) -> str:
-    """Return a path for messages and records: an address without its credentials, anything else as it is."""
-    return str(path) if isinstance(path, RemotePath) else shown(str(path))
+def _alike(place: Path) -> str:
+    """Return what to try instead of a file that is not there: the name most like its own in the same folder."""
+    names = []
+    with contextlib.suppress(OSError), os.scandir(place.parent) as entries:
+        names = [entry.name for entry in itertools.islice(entries, MOST_LISTED)]
+    # Another shard is no misspelled one, and a link that leads nowhere has the name itself.
+    names = [name for name in names if re.sub(r"\d", "0", name) != re.sub(r"\d", "0", place.name)]
+    near = difflib.get_close_matches(place.name, names, n=1, cutoff=LIKE)
+    return f"Did you mean '{place.parent / near[0]}'?" if near else "Check the name and the folder."
 
 
-def blotted(text: str, address: str = "", secrets: Sequence[str] = ()) -> str:
-    """Return a text without secrets, and without what `shown` leaves out of an address.
-
-    Libraries take addresses apart in ways of their own, so each piece between separators is a secret, too, quoted or
-    not and in any case.
-    """
-    kept, hidden = _parted(address)
-    text = text.replace(address, kept) if hidden else text
-    pieces = {*secrets, *hidden, *(piece for part in hidden for piece in re.split(r"[:@/?&=#;,\s]+", part))}
-    pieces |= {form(one) for one in pieces for form in (unquote, quote, quote_plus)}
-    for piece in sorted(pieces, key=len, reverse=True):
-        if piece.strip(":@/?&=#;, "):
-            whole = re.escape(piece)
-            text = re.sub(whole if len(piece) >= _SHORT else rf"(?<!\w){whole}(?!\w)", "***", text, flags=re.I)
-    return text
+def is_there(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a path is that of a file or folder, here or in object storage."""
+    with explained_reading(path):
+        return bool(place_of(path).exists())
 
 
-def scrubbed(text: str, place: RemotePath) -> str:
-    """Return what a library says without credentials of the address or of the environment."""
-    held = [os.environ.get(name, "") for name in _SECRETS]
-    parts = [one for value in held for one in re.findall(r"(?:AccountKey|SharedAccessSignature)=([^;]+)", value)]
-    text = blotted(text, f"{place.scheme}://{place.key}", [*held, *parts])
-    text = re.sub(r"(https?://)[^/?#\s'\"]*@", r"\1", text)  # addresses that a library made of it
-    return re.sub(r"\?[^\s'\"]*", "", text)
+@contextlib.contextmanager
+def explained_reading(path: object) -> Iterator[None]:
+    """Turn failures of a look at a place into InvalidInputError."""
+    try:
+        yield
+    except OSError as error:
+        raise InvalidInputError(
+            f"Cannot read '{shown_place(path)}': {error.strerror or error}. Check the address."
+        ) from None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firstk._base.remote import blotted, shown, shown_place
+from firstk.data.remote import blotted, shown, shown_place
 
 SCHEMES = ["https", "http", "s3", "gs", "az", "hf", "postgresql", "qdrant+http", "lancedb:s3", "ftp", "chroma+https"]
 PLACES = [

@@ -9,16 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from firstk.data import (
-    load_banking77,
-    load_cifar10,
-    load_fashion_mnist,
-    load_mnist,
-    load_scifact,
-    load_stsb,
-    split,
-)
+from firstk.data import split
 from firstk.exceptions import InvalidInputError
+from firstk_papers.datasets import load_banking77, load_cifar10, load_fashion_mnist, load_mnist, load_scifact, load_stsb
 
 MNIST_TRAIN = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
 MNIST_TEST = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]

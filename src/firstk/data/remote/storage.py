@@ -1,7 +1,7 @@
 """Kinds of storage behind one protocol: buckets of S3, Google and Azure by pyarrow, all others by fsspec.
 
-Both find credentials in the environment. Names are those of `remote`, where retries and error messages are, too. Needs
-the extra "cloud".
+Both find credentials in the environment. pyarrow's clients try again where a request fails for a moment; what fsspec
+asks for is tried again by `path`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from firstk._base.checks import require
 from firstk.exceptions import InvalidInputError
 
 EXTRA = "cloud"
-_PURPOSE = "Reading and writing {scheme}:// addresses"
-# Attempts of a request by pyarrow's own client, each of which is one of ours; of Google's, the time they may take.
-SDK_ATTEMPTS = 3
-_SDK_TIME = timedelta(seconds=20)
+# Attempts of a request by pyarrow's own client; of Google's, the time they may take.
+ATTEMPTS = 5
+_TIME = timedelta(seconds=20)
 # Seconds without a byte until a request has failed. pyarrow's 3 are too few where a large object is put together.
 _SILENCE = 60
 # Bytes of a file that are sent at a time.
 _PIECE = 1 << 23
+# What HTTP says of a file that is not there, and of one that may not be seen.
+_GONE, _FORBIDDEN = (404, 410), (401, 403)
 
 
 class Info(NamedTuple):
@@ -47,9 +48,13 @@ class Info(NamedTuple):
 
 
 class Storage(Protocol):
-    """One kind of storage. Names are without the scheme. One of `failures` is raised where it fails."""
+    """One kind of storage. Names are without the scheme. One of `failures` is raised where it fails.
+
+    `retries` tells whether it has tried again before it raises.
+    """
 
     failures: tuple[type[BaseException], ...]
+    retries: bool
 
     def info(self, key: str) -> Info:
         """Return what is known of a name."""
@@ -73,7 +78,7 @@ class Storage(Protocol):
 @cache
 def storage_of(scheme: str) -> Storage:
     """Return the storage behind a scheme; raise MissingExtraError where a package of it is not installed."""
-    purpose = _PURPOSE.format(scheme=scheme)
+    purpose = f"Reading and writing {scheme}:// addresses"
     if scheme in _ARROW:
         fs = require("pyarrow.fs", EXTRA, purpose)
         return _ArrowStorage(fs, _ARROW[scheme](fs, scheme))
@@ -91,7 +96,7 @@ def _s3(fs: Any, scheme: str) -> Any:
         endpoint_override=endpoint,
         # By a bucket alone pyarrow finds its region by a request, which other servers do not answer.
         region=region or ("us-east-1" if endpoint else None),
-        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=SDK_ATTEMPTS),
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
         request_timeout=_SILENCE,
     )
 
@@ -100,46 +105,36 @@ def _google(fs: Any, scheme: str) -> Any:
     """Return Google's storage, or the emulator that STORAGE_EMULATOR_HOST names, as Google's own clients do."""
     emulator = os.environ.get("STORAGE_EMULATOR_HOST")
     if not emulator:
-        return fs.GcsFileSystem(retry_time_limit=_SDK_TIME)
+        return fs.GcsFileSystem(retry_time_limit=_TIME)
     url = urlsplit(emulator if "://" in emulator else f"http://{emulator}")
-    return fs.GcsFileSystem(anonymous=True, scheme=url.scheme, endpoint_override=url.netloc, retry_time_limit=_SDK_TIME)
+    return fs.GcsFileSystem(anonymous=True, scheme=url.scheme, endpoint_override=url.netloc, retry_time_limit=_TIME)
 
 
 def _azure(fs: Any, scheme: str) -> Any:
     """Return an account of Azure, by a connection string or by variables of its own."""
+    held = os.environ
     stated = dict(
-        part.split("=", 1) for part in os.environ.get("AZURE_STORAGE_CONNECTION_STRING", "").split(";") if "=" in part
+        part.split("=", 1) for part in held.get("AZURE_STORAGE_CONNECTION_STRING", "").split(";") if "=" in part
     )
-    named = os.environ.get("AZURE_STORAGE_ACCOUNT") or os.environ.get("AZURE_STORAGE_ACCOUNT_NAME")
-    account = stated.get("AccountName") or named
+    account = stated.get("AccountName") or held.get("AZURE_STORAGE_ACCOUNT") or held.get("AZURE_STORAGE_ACCOUNT_NAME")
     if not account:
         raise InvalidInputError(
             f"An address {scheme}://CONTAINER/NAME needs the account: set AZURE_STORAGE_ACCOUNT, or "
             "AZURE_STORAGE_CONNECTION_STRING."
         )
-    settings = _azure_credential(stated)
-    if "BlobEndpoint" in stated:
-        url = urlsplit(stated["BlobEndpoint"])
-        settings |= {
-            f"{service}_storage_{part}": value
-            for service in ("blob", "dfs")
-            for part, value in (("authority", url.netloc), ("scheme", url.scheme))
-        }
-    return fs.AzureFileSystem(account_name=account, **settings)
-
-
-def _azure_credential(stated: dict[str, str]) -> dict[str, str]:
-    """Return the first of what the connection string and the environment have: pyarrow takes one, or finds its own."""
-    held = os.environ
-    for name, secret in (
+    # pyarrow takes one credential, or finds its own: of the connection string before variables.
+    known = (
         ("account_key", stated.get("AccountKey")),
         ("sas_token", stated.get("SharedAccessSignature")),
         ("account_key", held.get("AZURE_STORAGE_KEY")),
         ("sas_token", held.get("AZURE_STORAGE_SAS_TOKEN")),
-    ):
-        if secret:
-            return {name: secret}
-    return {}
+    )
+    settings = dict([(name, secret) for name, secret in known if secret][:1])
+    if "BlobEndpoint" in stated:
+        url = urlsplit(stated["BlobEndpoint"])
+        for service in ("blob", "dfs"):
+            settings |= {f"{service}_storage_authority": url.netloc, f"{service}_storage_scheme": url.scheme}
+    return fs.AzureFileSystem(account_name=account, **settings)
 
 
 _ARROW: dict[str, Callable[[Any, str], Any]] = {
@@ -158,6 +153,7 @@ class _ArrowStorage:
 
     # ValueError: ArrowInvalid, for a name that a bucket cannot have.
     failures: tuple[type[BaseException], ...] = (OSError, ValueError)
+    retries = True
 
     def __init__(self, module: Any, fs: Any):
         self._module, self._fs = module, fs
@@ -232,6 +228,8 @@ class _ArrowStorage:
 class _FsspecStorage:
     """Any storage that fsspec knows."""
 
+    retries = False
+
     def __init__(self, fsspec: Any, scheme: str):
         self._fs, self._prefix = fsspec.filesystem(scheme), f"{scheme}://"
         self.failures: tuple[type[BaseException], ...] = (OSError, TimeoutError)
@@ -253,7 +251,13 @@ class _FsspecStorage:
         self._fs.invalidate_cache()
         try:
             found = self._fs.info(self._name(key))
-        except FileNotFoundError:
+        except FileNotFoundError as error:
+            # For the web fsspec says so of every failure; the first of its causes tells which it was.
+            cause, status = error.__cause__, getattr(error.__cause__, "status", None)
+            if status in _FORBIDDEN:
+                raise PermissionError(str(cause)) from None
+            if cause is not None and not isinstance(cause, FileNotFoundError) and status not in _GONE:
+                raise cause from None
             return Info("nothing")
         if found.get("type") == "directory":
             return Info("folder")

@@ -19,9 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.lib import format as npy
 
-from firstk._base.checks import bad_parameter
-from firstk.data.files.npy import read_header
 from firstk.exceptions import InvalidInputError, MissingDataError
 
 VARIABLE = "FIRSTK_DATA"
@@ -61,7 +60,9 @@ def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
         try:
             return Path(folder).expanduser()
         except TypeError:
-            raise bad_parameter("folder", "data_folder", "a path, or None for the default", folder) from None
+            raise InvalidInputError(
+                f"The 'folder' parameter of data_folder must be a path, or None for the default. Got {folder!r}."
+            ) from None
     if chosen := os.environ.get(VARIABLE):
         return Path(chosen).expanduser()
     return _user_cache() / "firstk"
@@ -156,8 +157,15 @@ def read_npz(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
 
 def _read_npy(content: bytes) -> np.ndarray:
     stream = io.BytesIO(content)
-    header = read_header(stream)
-    if not header.dtype.hasobject and stream.tell() + math.prod(header.shape) * header.dtype.itemsize > len(content):
+    read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(npy.read_magic(stream))
+    if read is None:
+        raise ValueError("an array has an unknown format version")
+    try:
+        shape, _, dtype = read(stream)
+    except (SyntaxError, TypeError, RecursionError, MemoryError) as error:  # of Python's own parser
+        raise ValueError(f"the header of an array is damaged: {type(error).__name__}") from None
+    # A forged shape must not claim memory.
+    if not dtype.hasobject and stream.tell() + math.prod(shape) * dtype.itemsize > len(content):
         raise ValueError("an array ends before its rows do")
     return np.load(io.BytesIO(content), allow_pickle=False)
 

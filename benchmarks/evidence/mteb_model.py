@@ -1,6 +1,7 @@
 """Codes under the protocol of mteb: a model of its kind, with its vectors encoded and cut to k coordinates or bytes.
 
-Needs the extra "mteb". Tasks, splits and scores are those of mteb, so that figures can be set beside its tables.
+Needs the package mteb (extra "benchmarks"). Tasks, splits and scores are those of mteb, so that figures can be set
+beside its tables.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from firstk._base.checks import bad_parameter, check_prefix, is_int, require
+from firstk._base.checks import bad_parameter, check_prefix, is_int
 from firstk.exceptions import InvalidInputError
 from firstk.integrations._codes import EncoderLike, fitted
 
@@ -40,7 +41,7 @@ class PrefixModel:
     ::
 
         import mteb
-        from firstk.integrations.mteb import PrefixModel
+        from benchmarks.evidence.mteb_model import PrefixModel
 
         model = mteb.get_model("sentence-transformers/all-MiniLM-L6-v2")
         mteb.evaluate(PrefixModel(model, encoder, 32), mteb.get_task("STSBenchmark"))
@@ -49,7 +50,6 @@ class PrefixModel:
     def __init__(
         self, model: Any, encoder: EncoderLike, k: int | None = None, *, bytes_per_vector: int | None = None
     ) -> None:
-        require("mteb", "mteb", "firstk.integrations.mteb")
         self.encoder = fitted(encoder, _OWNER)
         self.model = _mteb_model(model)
         if k is not None and bytes_per_vector is not None:

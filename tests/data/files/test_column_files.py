@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from firstk.data.files.beside import open_column
+from firstk.data.files.column_files import open_column
 from firstk.exceptions import InvalidInputError
 
 

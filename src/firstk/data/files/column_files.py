@@ -16,10 +16,10 @@ import numpy as np
 
 from firstk._base.checks import check_no_nul
 from firstk._base.input_file import Stamp
-from firstk.data.files.choosing import PLAIN_NAME, missing_column
 from firstk.data.files.contract import Loaded, reading, reading_unchanged
 from firstk.data.files.file_array import FileArray
-from firstk.data.files.opening import find_files, format_of
+from firstk.data.files.vector_columns import PLAIN_NAME, missing_column
+from firstk.data.files.vector_table import find_files, format_of
 from firstk.exceptions import InvalidInputError
 
 

@@ -1,7 +1,7 @@
 """Readers of real data sets: MNIST, Fashion-MNIST, CIFAR-10, and three sets of sentence embeddings.
 
-None of them is shipped with firstk, because licenses differ. Each reader searches one folder (`data_folder`); if the
-set is missing, the error message lists the expected files and how to get them.
+Each searches one folder (`data_folder`). If the set is missing, the error message lists the expected files and how to
+get them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from firstk.data import openml
-from firstk.data.folder import (
+from firstk.data import ImageSet, LabelledEmbeddings
+from firstk_papers.datasets import openml
+from firstk_papers.datasets.folder import (
     as_column,
     as_rows,
     as_vectors,
@@ -24,7 +25,7 @@ from firstk.data.folder import (
     read_npz,
     unusable,
 )
-from firstk.data.sets import ImageSet, LabelledEmbeddings, RetrievalSet, ScoredPairs
+from firstk_papers.datasets.sets import RetrievalSet, ScoredPairs
 
 _Folder = str | os.PathLike[str] | None
 _Parts = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]

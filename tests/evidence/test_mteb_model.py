@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from benchmarks.evidence.mteb_model import PrefixModel
 
 from firstk import PrefixEncoder
 from firstk.exceptions import InvalidInputError
-from firstk.integrations.mteb import PrefixModel
 from firstk.metrics import pair_spearman
 
 mteb = pytest.importorskip("mteb", reason="the extra 'mteb' is needed")

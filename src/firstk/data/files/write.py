@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import check_no_nul, check_same_length
-from firstk._base.remote import RemotePath, place_of
-from firstk.data.files.choosing import PLAIN_NAME
 from firstk.data.files.contract import Format, Layout, Writer, exactly
-from firstk.data.files.opening import format_of
+from firstk.data.files.vector_columns import PLAIN_NAME
+from firstk.data.files.vector_table import format_of
+from firstk.data.remote import RemotePath, place_of, written
 from firstk.exceptions import InvalidInputError
 
 
@@ -61,7 +60,7 @@ def creating(path: str | Path, layout: Layout) -> Iterator[Writer]:
     """Give a writer, and put the file in place when the block ends well; otherwise leave nothing."""
     target, form = place_of(path), format_of(path)
     check_columns(form, target, layout)
-    with atomic_file(target, f"A store of format {form.name}") as temporary:
+    with written(target, f"A store of format {form.name}") as temporary:
         writer = form.create(temporary, layout)
         try:
             yield writer

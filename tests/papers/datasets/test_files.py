@@ -11,18 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from firstk.data import (
-    data_folder as find_folder,
-)
-from firstk.data import (
-    load_banking77,
-    load_cifar10,
-    load_fashion_mnist,
-    load_mnist,
-    load_scifact,
-    load_stsb,
-)
 from firstk.exceptions import FirstkError, InvalidInputError, MissingDataError
+from firstk_papers.datasets import data_folder as find_folder
+from firstk_papers.datasets import load_banking77, load_cifar10, load_fashion_mnist, load_mnist, load_scifact, load_stsb
 
 LOADERS = {
     "mnist": load_mnist,

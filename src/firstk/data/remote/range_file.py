@@ -21,7 +21,7 @@ _SMALLEST, _LARGEST, _GROWTH = 1 << 20, 1 << 25, 4
 # Bytes of ranges that are kept, for readers that go back and forth between columns.
 _KEPT = 1 << 27
 # Attempts of a request, and the wait after the first, which doubles.
-ATTEMPTS = 6
+ATTEMPTS = 5
 WAIT = 0.1
 
 

@@ -7,10 +7,9 @@ import io
 import numpy as np
 import pytest
 
-from firstk._base import range_file
-from firstk._base.input_file import check_there
-from firstk._base.range_file import RangeFile, Ranges, with_retries
-from firstk._base.remote import RemotePath, is_remote, place_of, scrubbed, shown, shown_place
+from firstk.data.remote import RemotePath, check_there, is_remote, place_of, range_file, shown, shown_place
+from firstk.data.remote.range_file import RangeFile, Ranges, with_retries
+from firstk.data.remote.secrets import scrubbed
 from firstk.exceptions import InvalidInputError
 
 
@@ -117,7 +116,7 @@ def test_names_of_remote_paths():
 )
 def test_no_secret_is_shown(address):
     place = place_of(address)
-    for text in (str(place), repr(place), shown_place(address), scrubbed(f"no {address}", place), f"{[place]}"):
+    for text in (str(place), repr(place), shown_place(address), scrubbed(f"no {address}", address), f"{[place]}"):
         assert "ss@" not in text
         assert "hidden" not in text
         assert "host:1/a.npy" in text

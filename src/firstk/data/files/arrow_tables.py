@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from firstk._base.checks import check_no_nul, require
-from firstk._base.remote import is_remote
-from firstk.data.files.choosing import Choice, check_names, choose
 from firstk.data.files.contract import (
     Carried,
     Facts,
@@ -25,6 +23,8 @@ from firstk.data.files.contract import (
     unreadable,
     vectors_named,
 )
+from firstk.data.files.vector_columns import Choice, check_names, choose
+from firstk.data.remote import is_remote
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:

@@ -18,10 +18,9 @@ import numpy as np
 
 from firstk._base.atomic_file import beside
 from firstk._base.checks import bad_parameter, check_choice, is_int, require, some_rows
-from firstk._base.input_file import Stamp, check_there
-from firstk._base.remote import RemotePath, is_remote, place_of
+from firstk._base.input_file import Stamp
 from firstk.data.files import arrow, jsonl, npy, npz, parquet, tensors, text
-from firstk.data.files.choosing import missing_column
+from firstk.data.files.arrow_tables import Columns, TableView, as_numpy
 from firstk.data.files.contract import (
     Batch,
     Carried,
@@ -37,7 +36,8 @@ from firstk.data.files.contract import (
     unreadable,
 )
 from firstk.data.files.shards import RECORD, UNFINISHED
-from firstk.data.files.tables import Columns, TableView, as_numpy
+from firstk.data.files.vector_columns import missing_column
+from firstk.data.remote import RemotePath, check_there, is_remote, place_of
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -322,7 +322,9 @@ def find_files(path: Any) -> list[Any]:
     check_there(path)
     place = place_of(path)
     if place.is_dir():
-        _check_complete(place)
+        # In object storage, where folders have no rename, its files are moved one by one.
+        if isinstance(place, RemotePath) and (beside(place, UNFINISHED) / RECORD).is_file():
+            raise unreadable(place, "it is not complete yet", "Wait for the command that writes it, or run it again")
         endings = tuple(ending for form in FORMATS for ending in form.endings)
         found = [one for one in place.iterdir() if one.is_file() and one.name.lower().endswith(endings)]
         found = [one for one in found if not one.name.startswith((".", "_"))]
@@ -330,22 +332,14 @@ def find_files(path: Any) -> list[Any]:
             raise unreadable(path, f"the folder holds no file that ends in {', '.join(endings)}", "Give another folder")
     elif place.exists():
         found = [place]
+    elif isinstance(place, RemotePath):
+        found = place.matches()
     else:
-        found = place.matches() if isinstance(place, RemotePath) else _matches(place)
+        found = [one for one in map(Path, glob.glob(str(place), recursive=True)) if one.is_file()]
     for one in found:
         if Stamp.of(one).size == 0:
             raise unreadable(one, "it is empty (0 bytes)")
     return sorted(found, key=_natural)
-
-
-def _matches(place: Path) -> list[Path]:
-    return [Path(one) for one in glob.glob(str(place), recursive=True) if Path(one).is_file()]
-
-
-def _check_complete(place: Path | RemotePath) -> None:
-    """Raise InvalidInputError for a folder in object storage that is being written, which has no rename of folders."""
-    if isinstance(place, RemotePath) and (beside(place, UNFINISHED) / RECORD).is_file():
-        raise unreadable(place, "it is not complete yet", "Wait for the command that writes it, or run it again")
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:
