@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 _HOMES = {
     "firstk.data.embedded": ["load_banking", "load_digits"],
     "firstk.data.folder": ["data_folder"],
+    "firstk.data.precision": ["Precision", "read_precision", "resolve_precision"],
     "firstk.data.real": [
         "load_banking77",
         "load_cifar10",
@@ -22,6 +23,7 @@ _HOMES = {
     ],
     "firstk.data.sets": ["ImageSet", "LabelledEmbeddings", "LabelledTexts", "RetrievalSet", "ScoredPairs"],
     "firstk.data.splits": ["Split", "split"],
+    "firstk.data.stamp": ["CodeStamp"],
     "firstk.data.synthetic": ["SyntheticSet", "evenly_spaced", "two_blocks"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -29,6 +31,9 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 if TYPE_CHECKING:
     from firstk.data.embedded import load_banking, load_digits
     from firstk.data.folder import data_folder
+    from firstk.data.precision import Precision as Precision
+    from firstk.data.precision import read_precision as read_precision
+    from firstk.data.precision import resolve_precision as resolve_precision
     from firstk.data.real import (
         load_banking77,
         load_cifar10,
@@ -39,6 +44,7 @@ if TYPE_CHECKING:
     )
     from firstk.data.sets import ImageSet, LabelledEmbeddings, LabelledTexts, RetrievalSet, ScoredPairs
     from firstk.data.splits import Split, split
+    from firstk.data.stamp import CodeStamp as CodeStamp
     from firstk.data.synthetic import SyntheticSet, evenly_spaced, two_blocks
 
 __all__ = [

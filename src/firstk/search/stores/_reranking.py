@@ -1,0 +1,44 @@
+"""Reranking of shortlists in numpy, for engines that cannot compare by a second vector themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from firstk._base.rows import unit_rows
+from firstk.search.stores.contract import Gathered, Id
+
+
+def scores_of(codes: np.ndarray, query: np.ndarray, metric: str) -> np.ndarray:
+    """Return cosines or inner products (higher is better) or distances (lower is better), in float64."""
+    Z, q = codes.astype(np.float64), query.astype(np.float64)
+    if metric == "l2":
+        return np.asarray(np.linalg.norm(Z - q, axis=1))
+    if metric == "cosine":
+        Z, q = unit_rows(Z), unit_rows(q[None])[0]
+    return np.asarray(Z @ q)
+
+
+def best_first(scores: np.ndarray, metric: str, limit: int) -> np.ndarray:
+    """Return the places of the best scores, best first, ties in the order given."""
+    return np.argsort(scores if metric == "l2" else -scores, kind="stable")[:limit]
+
+
+def add_reranked(
+    gathered: Gathered,
+    ids: Sequence[Id],
+    codes: np.ndarray,
+    payloads: Sequence[Mapping[str, Any]],
+    query: np.ndarray,
+    metric: str,
+    limit: int,
+) -> None:
+    """Add the best of a shortlist by its codes."""
+    if not len(ids):
+        gathered.add([], [], [])
+        return
+    scores = scores_of(np.asarray(codes, dtype=np.float32), query, metric)
+    best = best_first(scores, metric, limit)
+    gathered.add([ids[i] for i in best], scores[best].tolist(), [payloads[i] for i in best])

@@ -1,0 +1,235 @@
+"""Codes in a SQLite file with sqlite-vec: a virtual table of short codes, and reranking in the same statement.
+
+The full codes are in an ordinary table, from which `vec_slice` cuts the short ones, as floats or as signs. Needs the
+extra "stores".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from firstk._base.checks import check_choice, require
+from firstk._base.remote import shown_place
+from firstk.exceptions import InvalidInputError
+from firstk.search.stores._rows_file import RowsTable, where_of
+from firstk.search.stores._sql import quoted
+from firstk.search.stores.contract import (
+    EXTRA,
+    Gathered,
+    Id,
+    Layout,
+    Neighbors,
+    Request,
+    Rows,
+    StoredRows,
+    explained,
+)
+
+_PURPOSE = "A table of sqlite-vec"
+_DISTANCES = {"cosine": "vec_distance_cosine", "l2": "vec_distance_l2"}
+# What one search of a virtual table returns at most; and its widest vector.
+_MOST, _LONGEST = 4096, 8192
+
+
+def _sqlite() -> ModuleType:
+    """Return a module of SQLite that can load extensions: Python's own, unless it was built without."""
+    if hasattr(sqlite3.Connection, "enable_load_extension"):
+        return sqlite3
+    try:
+        return require("pysqlite3", EXTRA, _PURPOSE)
+    except ImportError:
+        raise InvalidInputError(
+            "This Python was built without loading of SQLite extensions, which sqlite-vec needs. Install "
+            "pysqlite3-binary (Linux; part of firstk[stores]), or use a Python that was built with them."
+        ) from None
+
+
+@dataclass(frozen=True, eq=False)
+class SqliteVec:
+    """A table of a SQLite file.
+
+    Attributes
+    ----------
+    path : path
+        ":memory:" for none.
+    table : str
+    precision : {"float32", "binary"}
+        Of the short codes. "binary" keeps signs, in a 32nd of the bytes; give it a longer shortlist.
+    """
+
+    path: str | Path
+    table: str = "documents"
+    precision: str = "float32"
+    _opened: list[Any] = field(default_factory=list, repr=False)
+
+    name: ClassVar[str] = "sqlite_vec"
+    metrics: ClassVar[tuple[str, ...]] = ("cosine", "l2")
+    precisions: ClassVar[tuple[str, ...]] = ("float32", "binary")
+    reserved: ClassVar[frozenset[str]] = frozenset()
+    orders_text: ClassVar[bool] = True
+    code_precision: ClassVar[str] = "float32"
+
+    def __post_init__(self) -> None:
+        require("sqlite_vec", EXTRA, _PURPOSE)
+        check_choice(self.precision, self.precisions, "precision", "SqliteVec")
+
+    @classmethod
+    def connect(cls, address: str, table: str = "documents", **settings: Any) -> SqliteVec:
+        """Open a file."""
+        return cls(address, table, **settings)
+
+    @property
+    def place(self) -> str:
+        """What error messages call it."""
+        return f"The table '{self.table}' of '{shown_place(self.path)}'"
+
+    @cached_property
+    def connection(self) -> Any:
+        """The connection, with the extension loaded; transactions are begun and ended here."""
+        import sqlite_vec
+
+        sqlite = _sqlite()
+        with explained(self.place, (sqlite.Error, OSError), self.path):
+            found = sqlite.connect(str(self.path), isolation_level=None, check_same_thread=False)
+            found.enable_load_extension(True)
+            sqlite_vec.load(found)
+            found.enable_load_extension(False)
+            found.execute("PRAGMA busy_timeout = 10000")
+        self._opened.append(found)
+        return found
+
+    @property
+    def _rows(self) -> RowsTable:
+        return RowsTable(self.connection, self.table)
+
+    @property
+    def _short(self) -> str:
+        return quoted(f"{self.table}_short")
+
+    def answering(self) -> contextlib.AbstractContextManager[None]:
+        """Turn errors of SQLite, and of rows that were damaged, into InvalidInputError."""
+        return explained(self.place, (_sqlite().Error, sqlite3.Error, ValueError), self.path)
+
+    def check(self, layout: Layout) -> None:
+        """Raise an error for codes that sqlite-vec cannot index."""
+        if layout.short > _LONGEST:
+            raise InvalidInputError(f"sqlite-vec indexes at most {_LONGEST} coordinates. Got short={layout.short}.")
+        if self.precision == "binary" and layout.short % 8:
+            raise InvalidInputError(
+                f"sqlite-vec packs eight signs into a byte: 'short' must be a multiple of 8. Got {layout.short}."
+            )
+
+    def layout(self) -> Layout | None:
+        """Return the layout, which is in the table 'firstk_stores'."""
+        return self._rows.layout(self.place)
+
+    def create(self, layout: Layout) -> None:
+        """Create both tables."""
+        if self.precision == "binary":
+            kind = f"bit[{layout.short}]"
+        else:
+            kind = f"float[{layout.short}] distance_metric={'cosine' if layout.compared == 'cosine' else 'L2'}"
+        with self._rows.transaction():
+            self._rows.create(layout)
+            self.connection.execute(f"CREATE VIRTUAL TABLE {self._short} USING vec0(short {kind})")
+
+    def drop(self) -> None:
+        """Delete both tables."""
+        with self._rows.transaction():
+            self._rows.drop()
+            self.connection.execute(f"DROP TABLE IF EXISTS {self._short}")
+
+    def upsert(self, rows: Rows) -> None:
+        """Write rows in one transaction; the short codes are cut from the full ones by SQLite."""
+        cut = f"vec_slice(code, 0, {rows.short.shape[1]})"
+        if rows.full is None:
+            cut = "code"
+        if self.precision == "binary":
+            cut = f"vec_quantize_binary({cut})"
+        with self._rows.transaction():
+            replaced = self._rows.upsert(rows)
+            self._forget(replaced)
+            self.connection.executemany(
+                f"INSERT INTO {self._short} (rowid, short) SELECT key, {cut} FROM {quoted(self.table)} WHERE id = ?",
+                [(key,) for key in rows.ids],
+            )
+
+    def _forget(self, keys: Sequence[int]) -> None:
+        self.connection.executemany(f"DELETE FROM {self._short} WHERE rowid = ?", [(key,) for key in keys])
+
+    def finish(self) -> None:
+        """Nothing is left to do: the virtual table is filled with the rows."""
+
+    def delete(self, ids: Sequence[Id]) -> None:
+        """Delete rows in one transaction."""
+        with self._rows.transaction():
+            self._forget(self._rows.delete(ids))
+
+    def present(self, ids: Sequence[Id]) -> set[Id]:
+        """Return ids that are there."""
+        return self._rows.present(ids)
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return self._rows.count()
+
+    def read(self, size: int) -> Iterator[StoredRows]:
+        """Yield rows in the order in which they were first written."""
+        return (rows for _, rows in self._rows.read(size))
+
+    def statement(self, layout: Layout, shortlist: int, limit: int, where: str = "") -> str:
+        """Return the SQL of a search; ``:query`` is the full code of a query as float32 bytes."""
+        cut = ":query" if layout.full is None else f"vec_slice(:query, 0, {layout.short})"
+        if self.precision == "binary":
+            cut = f"vec_quantize_binary({cut})"
+        rows = quoted(self.table)
+        chosen = f" AND rowid IN (SELECT key FROM {rows} WHERE {where})" if where else ""
+        distance = f"{_DISTANCES[layout.compared]}(code, :query)"
+        return (
+            f"WITH shortlist AS (\n    SELECT rowid FROM {self._short}\n    WHERE short MATCH {cut} AND k = {shortlist}"
+            f"{chosen}\n)\nSELECT id, {distance} AS distance, payload\n"
+            f"FROM shortlist JOIN {rows} ON key = shortlist.rowid\nORDER BY distance IS NULL, distance, id\n"
+            f"LIMIT {limit}"
+        )
+
+    def search(self, request: Request) -> Neighbors:
+        """Find and rerank in one statement a query."""
+        if request.shortlist > _MOST:
+            raise InvalidInputError(
+                f"sqlite-vec finds at most {_MOST} rows at once. Got a shortlist of {request.shortlist}."
+            )
+        layout = self.layout()
+        assert layout is not None
+        where, values = where_of(request, "sqlite-vec")
+        named = {f"w{i}": value for i, value in enumerate(values)}
+        for name in named:
+            where = where.replace("?", f":{name}", 1)
+        sql = self.statement(layout, request.shortlist, request.limit, where)
+        gathered = Gathered()
+        for query in np.ascontiguousarray(request.short if request.full is None else request.full, dtype="<f4"):
+            found = self.connection.execute(sql, {"query": query.tobytes()} | named).fetchall()
+            scores = [_score(row[1], layout.compared) for row in found]
+            gathered.add([row[0] for row in found], scores, [json.loads(row[2]) for row in found])
+        return gathered.found
+
+    def close(self) -> None:
+        """Close the file."""
+        while self._opened:
+            self._opened.pop().close()
+        self.__dict__.pop("connection", None)
+
+
+def _score(distance: float | None, metric: str) -> float:
+    if distance is None:  # a code of zeros
+        return 0.0
+    return 1 - distance if metric == "cosine" else distance
