@@ -10,13 +10,13 @@ import uuid
 
 import numpy as np
 import pytest
-from integrations.stores.slow_search import codes, recall, two_stages
 
 from firstk import PrefixEncoder, Similarity
 from firstk.data.files import open_vectors, write_vectors
 from firstk.exceptions import InvalidInputError
 from firstk.search.stores import PrefixStore, push
 from firstk.search.stores.filters import holds, read_filter
+from search.stores.slow_search import codes, recall, two_stages
 
 SHORT, FULL = 6, 16
 

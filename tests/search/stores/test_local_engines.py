@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from integrations.stores.slow_search import recall, two_stages
 
 from firstk import PrefixEncoder
 from firstk.exceptions import InvalidInputError
 from firstk.search.stores import Chroma, DuckDB, Faiss, LanceDB, PrefixStore, SqliteVec, USearch, push
+from search.stores.slow_search import recall, two_stages
 
 
 def test_sqlite_vec_keeps_signs(coder, vectors, tmp_path):

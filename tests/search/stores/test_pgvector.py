@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from integrations.stores.slow_search import recall, two_stages
 
 from firstk import PrefixEncoder
 from firstk.exceptions import InvalidInputError
 from firstk.search.stores import PrefixStore, connect, push
+from search.stores.slow_search import recall, two_stages
 
 psycopg = pytest.importorskip("psycopg", reason="needs the extra 'stores'")
 

@@ -6,12 +6,12 @@ import json
 
 import numpy as np
 import pytest
-from integrations.stores.slow_search import closeness, unit
 
 from firstk import FunnelIndex, PrefixEncoder
 from firstk.exceptions import InvalidInputError
 from firstk.search.schedule import Stage
 from firstk.search.stores.plan import Plan, measured_recall
+from search.stores.slow_search import closeness, unit
 
 
 @pytest.fixture(scope="module")
