@@ -52,6 +52,23 @@ def test_codes_are_cut_on_the_way_by_the_encoder_that_made_them(address, coder, 
     assert np.allclose(codes, unit(coder.encode(X, 4)), atol=1e-6)
 
 
+def test_both_lengths_of_a_store_are_carried_over(address, coder, X):
+    first, second, third = address("sqlite_vec"), address("duckdb"), address("faiss")
+    with connect_closing(first) as engine:
+        push(coder, X, engine, 4, 12, verbose=False)
+        layout = engine.layout()
+    assert move(first, second).k == 12
+    with connect_closing(second) as engine:
+        assert engine.layout() == layout
+    with PrefixStore.open(connect(second), coder) as there:
+        found = there.search(X[:5], 3, shortlist=20)
+    with PrefixStore.open(connect(first), coder) as here:
+        assert found.ids == here.search(X[:5], 3, shortlist=20).ids
+    move(first, third, Recode(coder, k=6))
+    with connect_closing(third) as engine:
+        assert (engine.layout().short, engine.layout().full) == (6, None)
+
+
 def test_codes_of_another_encoder_are_not_cut(address, coder, X):
     place = address("sqlite_vec")
     with connect_closing(place) as engine:

@@ -44,6 +44,8 @@ class SourceFacts:
         Whether they are codes that were brought to unit norm.
     held : CodeRecord or None
         What a file says about how its codes are stored.
+    short : int or None
+        Length of the indexed prefix, in a store that has a longer code for reranking.
     """
 
     place: str
@@ -56,6 +58,7 @@ class SourceFacts:
     metric: str | None = None
     unit: bool = False
     held: CodeRecord | None = None
+    short: int | None = None
 
     @property
     def coded(self) -> bool:
@@ -89,7 +92,8 @@ class Recode:
     k : int, optional
         Coordinates to keep, all if not given. In a store, the length of the prefix that is indexed.
     full : int, optional
-        In a store, the length of a longer code that reranks.
+        In a store, the length of a longer code that reranks. With neither `k` nor `full`, codes of a store that has
+        both lengths keep both in another store.
     metric : str
         "cosine", "inner_product", "l2"; "auto" is cosine for what is encoded, and the source's own for what is not.
     precision : str, optional

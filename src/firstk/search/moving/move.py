@@ -106,17 +106,7 @@ def move(
             return _move_files(opened, source, target, recode, columns, resume, force, verify, progress, start)
         opened = _as_needed(opened, target, recode)
         with closing(_target(target, opened, recode)) as into:
-            into.begin(opened, resume=resume, force=force)
-            sent = Checksum(into.k, unit=into.unit, precision=into.precision)
-            with closing(prefetch(opened.read(batch))) as parts:
-                for rows in parts:
-                    if len(rows.ids):
-                        held = into.write(rows)
-                        sent.add(held.ids, held.codes, held.payloads)
-                    progress(len(rows.ids))
-            into.finish()
-            if verify:
-                _compare(sent, into.read(batch), into)
+            sent = _copied(opened, into, batch, resume, force, verify, progress)
             return Moved(
                 source=opened.facts.place,
                 target=into.place,
@@ -135,6 +125,35 @@ def move(
                 left_out=into.left_out,
                 seconds=time.perf_counter() - start,
             )
+
+
+def _copied(
+    source: Source,
+    into: Target,
+    batch: int,
+    resume: bool,
+    force: bool,
+    verify: bool,
+    progress: Progress = lambda rows: None,
+) -> Checksum:
+    """Copy all rows, encoded on the way, read them back and compare; return the checksum of what was sent."""
+    into.begin(source, resume=resume, force=force)
+    sent, found = (Checksum(into.k, unit=into.unit, precision=into.precision) for _ in range(2))
+    with closing(prefetch(source.read(batch))) as parts:
+        for rows in parts:
+            if len(rows.ids):
+                sent.add(*into.write(rows))
+            progress(len(rows.ids))
+    into.finish()
+    if verify:
+        for rows in into.read(batch):
+            found.add(*rows)
+        if (why := sent.difference(found)) is not None:
+            raise InvalidInputError(
+                f"{into.place} does not hold what was moved to it: {why}. If the source or the target was changed, "
+                "move again with force=True (--force), which replaces the target."
+            )
+    return sent
 
 
 def plan(
@@ -205,12 +224,7 @@ def _timed_writing(target: object, recode: Recode, sample: _Sample, folder: str)
         place = f"{str(target).partition(':')[0]}:{folder}/scratch.db#scratch"
     with closing(_target(place, sample, recode)) as into:
         start = time.perf_counter()
-        into.begin(sample, resume=False, force=False)
-        for rows in sample.parts:
-            into.write(rows)
-        into.finish()
-        for _ in into.read(_SAMPLE):
-            pass
+        _copied(sample, into, _SAMPLE, resume=False, force=False, verify=True)
         return time.perf_counter() - start
 
 
@@ -284,17 +298,6 @@ def _located(place: object) -> object:
     named = list(inspect.signature(kind.connect).parameters.values())[1]
     name = name or named.default if named.kind is named.POSITIONAL_OR_KEYWORD else ""  # a folder may be one store
     return kind, shown(f"of:{where}").lower() if where.startswith("//") else Path(where).resolve(), name
-
-
-def _compare(sent: Checksum, back: Iterator[StoredRows], into: Target) -> None:
-    found = Checksum(into.k, unit=into.unit, precision=into.precision)
-    for rows in back:
-        found.add(rows.ids, rows.codes, rows.payloads)
-    if (why := sent.difference(found)) is not None:
-        raise InvalidInputError(
-            f"{into.place} does not hold what was moved to it: {why}. If the source or the target was changed, move "
-            "again with force=True (--force), which replaces the target."
-        )
 
 
 # -- files to files ----------------------------------------------------------------------------------------------------

@@ -55,8 +55,9 @@ def for_store(facts: SourceFacts, recode: Recode) -> tuple[Layout, Cut]:
             return found[0], found[1] if len(found) > 1 else None
 
         return layout, encoded
-    short = check_prefix(recode.k, facts.width, _OWNER)
-    full = recode.full
+    short, full = check_prefix(recode.k, facts.width, _OWNER), recode.full
+    if facts.short is not None and recode.k is None and full is None:
+        short, full = facts.short, facts.width
     if full is not None and not short < check_prefix(full, facts.width, _OWNER):
         raise bad_parameter("full", _OWNER, f"None or an int above {short} (k)", full)
     unit = facts.unit or (facts.coded and metric == "cosine")

@@ -19,7 +19,6 @@ from firstk.search.moving.contract import Source, SourceFacts
 from firstk.search.points import Points
 from firstk.search.stores import connect, is_address
 from firstk.search.stores.contract import Engine, ForeignStoreError, Id, StoredRows
-from firstk.search.stores.foreign import open_foreign
 from firstk.search.stores.prefix_store import plain_id, plain_payload
 
 _OWNER = "move"
@@ -68,7 +67,8 @@ class StoreSource:
             with engine.answering():
                 layout = engine.layout()
         except ForeignStoreError:
-            layout, found = None, open_foreign(engine, vectors, ids)
+            with engine.answering():
+                layout, found = None, engine.read_columns(vectors, ids)
             self._read = found.read
             facts = SourceFacts(engine.place, found.rows, found.width, "int", found.vectors, metric=found.metric)
         else:
@@ -91,6 +91,7 @@ class StoreSource:
                 stamp=layout.stamp,
                 metric=layout.metric,
                 unit=layout.unit,
+                short=None if layout.full is None else layout.short,
             )
         if not facts.rows:
             raise InvalidInputError(f"{engine.place} has no rows: there is nothing to move.")

@@ -19,26 +19,28 @@ import numpy as np
 from firstk._base.checks import require
 from firstk._base.remote import shown, shown_place
 from firstk.exceptions import InvalidInputError
-from firstk.search.stores._reranking import add_reranked
 from firstk.search.stores.contract import (
     EXTRA,
-    Gathered,
+    Engine,
     Id,
     Layout,
+    NamedRows,
     Neighbors,
     Request,
     Rows,
     StoredRows,
     explained,
     foreign,
+    own_filter,
 )
 from firstk.search.stores.filters import Condition, kind_of
+from firstk.search.stores.named_columns import stored
+from firstk.search.stores.results import Gathered
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from chromadb.api.models.Collection import Collection
 
-_PURPOSE = "A collection of Chroma"
 _SPACES = {"cosine": "cosine", "inner_product": "ip", "l2": "l2"}
 # The graph returns no more than its ef, which is set when a collection is made: the longest shortlist.
 _EF = 1000
@@ -52,7 +54,7 @@ _QUERIES = 100
 
 
 @dataclass(frozen=True, eq=False)
-class Chroma:
+class Chroma(Engine):
     """A collection of Chroma, and a second one for full codes.
 
     Attributes
@@ -66,21 +68,17 @@ class Chroma:
     collection: str = "documents"
 
     name: ClassVar[str] = "chroma"
-    metrics: ClassVar[tuple[str, ...]] = ("cosine", "inner_product", "l2")
-    precisions: ClassVar[tuple[str, ...]] = ("float32",)
+    purpose: ClassVar[str] = "A collection of Chroma"
+    packages: ClassVar[tuple[str, ...]] = ("chromadb",)
     reserved: ClassVar[frozenset[str]] = frozenset((_MARK, "chroma:document"))
     orders_text: ClassVar[bool] = False
-    code_precision: ClassVar[str] = "float32"
-
-    def __post_init__(self) -> None:
-        require("chromadb", EXTRA, _PURPOSE)
 
     @classmethod
-    def connect(cls, address: str, collection: str = "documents", **settings: Any) -> Chroma:
+    def connect(cls, address: str, name: str = "documents", **settings: Any) -> Chroma:
         """Open a folder, or a server by its URL; the token of a server is from CHROMA_TOKEN."""
-        chromadb = require("chromadb", EXTRA, _PURPOSE)
+        chromadb = require("chromadb", EXTRA, cls.purpose)
         if not address.startswith(("http:", "https:")):
-            return cls(address, collection, **settings)
+            return cls(address, name, **settings)
         from urllib.parse import urlsplit
 
         token = os.environ.get("CHROMA_TOKEN", "")
@@ -92,7 +90,7 @@ class Chroma:
                 ssl=parts.scheme == "https",
                 headers={"Authorization": f"Bearer {token}"} if token else None,
             )
-        return cls(client, collection, **settings)
+        return cls(client, name, **settings)
 
     @property
     def place(self) -> str:
@@ -115,9 +113,6 @@ class Chroma:
         from chromadb.errors import ChromaError
 
         return explained(self.place, (ChromaError, ValueError, TypeError, OSError), self.client)
-
-    def check(self, layout: Layout) -> None:
-        """Take any layout."""
 
     def _found(self, name: str) -> Collection | None:
         from chromadb.errors import NotFoundError
@@ -196,9 +191,6 @@ class Chroma:
                 self.opened(self._full_name).upsert(ids[part], rows.full[part])
             short.upsert(ids[part], rows.short[part], payloads[part])
 
-    def finish(self) -> None:
-        """Nothing is left to do: Chroma adds rows to its graph as they come."""
-
     def delete(self, ids: Sequence[Id]) -> None:
         """Delete rows, the short codes first."""
         keys = [str(key) for key in ids]
@@ -218,13 +210,31 @@ class Chroma:
     def read(self, size: int) -> Iterator[StoredRows]:
         """Yield rows in the order of Chroma."""
         layout, short, full = self.layout(), self.opened(self.collection), self._full_codes()
-        for start in range(0, short.count(), size):
-            part = short.get(limit=size, offset=start, include=["metadatas", "embeddings"])
+        for part in _pages(short, size, ["metadatas", "embeddings"]):
             if full is None:
                 codes = np.asarray(part["embeddings"], np.float32)
             else:
                 codes = _in_order(full.get(ids=part["ids"], include=["embeddings"]), part["ids"])
             yield StoredRows(_ids(part["ids"], layout), codes, [_payload(one) for one in part["metadatas"] or []])
+
+    def read_columns(self, vectors: str | None, ids: str | None) -> NamedRows:
+        """Open a collection; metadata are the payload, with the document under 'document'."""
+        collection = self.opened(self.collection)
+        first = collection.get(limit=1, include=["embeddings"])["embeddings"]
+        width = len(first[0]) if first is not None and len(first) else 0
+
+        def read(size: int) -> Iterator[StoredRows]:
+            for part in _pages(collection, size, ["metadatas", "embeddings", "documents"]):
+                texts = part["documents"] or [None for _ in part["ids"]]
+                payloads = [
+                    dict(one or {}) | ({} if text is None else {"document": text})
+                    for one, text in zip(part["metadatas"] or [], texts, strict=True)
+                ]
+                yield stored(part["ids"], part["embeddings"], payloads)
+
+        space = ((collection.configuration_json or {}).get("hnsw") or {}).get("space", "l2")
+        metric = {name: metric for metric, name in _SPACES.items()}.get(space)
+        return NamedRows(int(collection.count()), width, "embeddings", read, metric)
 
     def search(self, request: Request) -> Neighbors:
         """Find by the short codes, and rerank in numpy."""
@@ -250,7 +260,8 @@ class Chroma:
                 else:
                     codes = _in_order(full.get(ids=names, include=["embeddings"]), names) if names else queries[:0]
                     query = request.full[start + i]
-                add_reranked(gathered, _ids(names, layout), codes, payloads, query, layout.compared, request.limit)
+                shortlist = StoredRows(_ids(names, layout), codes, payloads)
+                gathered.add_reranked(shortlist, query, layout.compared, request.limit)
         return gathered.found
 
     def close(self) -> None:
@@ -264,6 +275,11 @@ class Chroma:
 def _ids(names: Sequence[str], layout: Layout | None) -> list[Id]:
     """Return ids as they were given: Chroma's are text."""
     return [int(name) for name in names] if layout is not None and layout.ids == "int" else list(names)
+
+
+def _pages(collection: Collection, size: int, include: Any) -> Iterator[Any]:
+    for start in range(0, collection.count(), size):
+        yield collection.get(limit=size, offset=start, include=include)
 
 
 def _in_order(found: Any, names: Sequence[str]) -> np.ndarray:
@@ -290,14 +306,8 @@ def _payload(metadata: Any) -> dict[str, Any]:
 
 def where_of(request: Request) -> dict[str, Any] | None:
     """Return a filter of Chroma; one of one's own is a list of such mappings, all of which hold."""
-    if request.native is not None:
-        if not isinstance(request.native, list):
-            raise InvalidInputError(
-                "A filter for Chroma is a mapping as for all stores, or a list of Chroma's own 'where' mappings. Got "
-                f"{type(request.native).__name__}."
-            )
-        parts = list(request.native)
-    else:
+    parts = own_filter(request, "Chroma", list, "a list of Chroma's own 'where' mappings")
+    if parts is None:
         parts = [_condition(one) for one in request.where]
     return None if not parts else parts[0] if len(parts) == 1 else {"$and": parts}
 

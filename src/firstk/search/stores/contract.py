@@ -8,14 +8,16 @@ done once for all engines, in `prefix_store`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
+from firstk._base.checks import check_choice, require
 from firstk._base.json_records import Count, from_plain, strict_json, to_plain
 from firstk._base.remote import blotted
 from firstk.data import CodeStamp
@@ -126,6 +128,29 @@ class StoredRows(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class NamedRows:
+    """Rows of a table that firstk did not make: vectors with ids and payloads.
+
+    Attributes
+    ----------
+    rows, width : int
+        Rows, and numbers of a vector.
+    vectors : str
+        What the product calls the vectors.
+    read : callable (size) -> iterator of StoredRows
+        All rows, at most `size` at a time.
+    metric : str, optional
+        By which the product compares them, where it knows: "cosine", "inner_product" or "l2".
+    """
+
+    rows: int
+    width: int
+    vectors: str
+    read: Callable[[int], Iterator[StoredRows]]
+    metric: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Request:
     """A search, with the queries encoded.
 
@@ -167,69 +192,108 @@ class Neighbors(NamedTuple):
     payloads: list[list[Payload]]
 
 
-class Engine(Protocol):
-    """One table, collection or folder of one product; it need not exist yet.
+class Engine(ABC):
+    """One table, collection or folder of one product; it need not exist yet. What most products share is here.
 
     A batch of `upsert` is written row by row or as a whole, but a row never in part: a row whose id is `present` is
     complete. A row with an id that is there is replaced.
     """
 
     name: ClassVar[str]
+    # What error messages call a store of this kind, and the packages that it needs.
+    purpose: ClassVar[str]
+    packages: ClassVar[tuple[str, ...]]
     # Which metrics it can compare by, which a layout must be one of.
-    metrics: ClassVar[tuple[str, ...]]
+    metrics: ClassVar[tuple[str, ...]] = ("cosine", "inner_product", "l2")
     # In which precisions it can index short codes; where there are several, its `precision` says which.
-    precisions: ClassVar[tuple[str, ...]]
+    precisions: ClassVar[tuple[str, ...]] = ("float32",)
     # Names that a payload cannot have here.
-    reserved: ClassVar[frozenset[str]]
+    reserved: ClassVar[frozenset[str]] = frozenset()
     # Whether a filter can ask for text that comes before or after another.
-    orders_text: ClassVar[bool]
+    orders_text: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for package in self.packages:
+            require(package, EXTRA, self.purpose)
+        check_choice(getattr(self, "precision", "float32"), self.precisions, "precision", type(self).__name__)
+
+    @classmethod
+    def connect(cls, address: str, name: str = "documents", **settings: Any) -> Engine:
+        """Open a place; credentials that are not in its address are from the environment."""
+        return cls(address, name, **settings)  # type: ignore[call-arg]
 
     @property
     def code_precision(self) -> str:
         """In which precision codes are kept, and read back: "float32" or "float16"."""
+        return "float32"
 
     @property
+    @abstractmethod
     def place(self) -> str:
         """What error messages call it, without credentials: "The table 'documents' of PostgreSQL"."""
 
+    @abstractmethod
     def answering(self) -> AbstractContextManager[None]:
         """Turn errors of the product into InvalidInputError."""
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: Layout) -> None:  # noqa: B027
         """Raise an error for a layout that the engine cannot hold, such as one that is too wide."""
 
+    @abstractmethod
     def layout(self) -> Layout | None:
         """Return what it holds; None where there is nothing yet. Raise an error if firstk did not make it."""
 
+    @abstractmethod
     def create(self, layout: Layout) -> None:
         """Create it, empty."""
 
+    @abstractmethod
     def drop(self) -> None:
         """Delete it, if it is there."""
 
+    @abstractmethod
     def upsert(self, rows: Rows) -> None:
         """Write rows."""
 
-    def finish(self) -> None:
+    def finish(self) -> None:  # noqa: B027
         """Do what is best done once after many rows, such as building an index. May be called again."""
 
+    @abstractmethod
     def delete(self, ids: Sequence[Id]) -> None:
         """Delete rows; ids that are not there are passed over."""
 
+    @abstractmethod
     def present(self, ids: Sequence[Id]) -> set[Id]:
         """Return those of the ids that are there."""
 
+    @abstractmethod
     def count(self) -> int:
         """Return the number of rows."""
 
+    @abstractmethod
     def read(self, size: int) -> Iterator[StoredRows]:
         """Yield all rows, at most `size` at a time, in an order that does not change while nothing is written."""
 
+    @abstractmethod
+    def read_columns(self, vectors: str | None, ids: str | None) -> NamedRows:
+        """Open a table that firstk did not make, by the names of its columns of vectors and ids where it has several.
+
+        All other columns are the payload. Nothing is written there.
+        """
+
+    @abstractmethod
     def search(self, request: Request) -> Neighbors:
         """Find the rows nearest by the short code and rerank them by the full one; scores by `Layout.compared`."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Let go of files and connections that the engine itself opened."""
+
+
+def own_filter(request: Request, store: str, kind: type, form: str) -> Any:
+    """Return a filter in the store's own form, checked; None where there is none."""
+    if request.native is not None and not isinstance(request.native, kind):
+        raise InvalidInputError(f"A filter for {store} is a mapping, or {form}. Got {type(request.native).__name__}.")
+    return request.native
 
 
 @contextmanager
@@ -256,7 +320,7 @@ def check_ascending(keys: Sequence[Any], after: Any = None) -> None:
 
 
 class ForeignStoreError(InvalidInputError):
-    """A table that firstk did not make: it can be read by `foreign`, and is not written to."""
+    """A table that firstk did not make: it can be read by `Engine.read_columns`, and is not written to."""
 
 
 def foreign(place: str) -> ForeignStoreError:
@@ -265,16 +329,3 @@ def foreign(place: str) -> ForeignStoreError:
         f"{place} is there already, and firstk.search.stores did not make it: it has no record of its codes. "
         "Name another place."
     )
-
-
-@dataclass(eq=False)
-class Gathered:
-    """Results that are being collected, query by query."""
-
-    found: Neighbors = field(default_factory=lambda: Neighbors([], [], []))
-
-    def add(self, ids: Sequence[Id], scores: Sequence[float], payloads: Sequence[Mapping[str, Any]]) -> None:
-        """Add the results of the next query; the score of a code of zeros, which has no cosine, is 0."""
-        self.found.ids.append(list(ids))
-        self.found.scores.append([0.0 if score is None or score != score else float(score) for score in scores])
-        self.found.payloads.append([dict(one) for one in payloads])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,14 +17,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from firstk._base.checks import require
 from firstk._base.remote import shown_place
-from firstk.search.stores._sql import COMPARED, quoted, where_of
+from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
-    EXTRA,
-    Gathered,
+    Engine,
     Id,
     Layout,
+    NamedRows,
     Neighbors,
     Request,
     Rows,
@@ -33,17 +33,20 @@ from firstk.search.stores.contract import (
     foreign,
 )
 from firstk.search.stores.filters import Condition
+from firstk.search.stores.named_columns import chosen_ids, chosen_vectors, stored
+from firstk.search.stores.results import Gathered
+from firstk.search.stores.sql import COMPARED, quoted, where_of
 
 if TYPE_CHECKING:
     import duckdb
 
-_PURPOSE = "A table of DuckDB"
 # By the metric: DuckDB's function, and whether larger is nearer.
 _FUNCTIONS = {
     "cosine": ("array_cosine_similarity", True),
     "inner_product": ("array_inner_product", True),
     "l2": ("array_distance", False),
 }
+_TYPE = re.compile(r"(?:FLOAT|DOUBLE)\[(\d*)\]")
 _JSON_KINDS = {
     "bool": ("BOOLEAN",),
     "number": ("BIGINT", "UBIGINT", "HUGEINT", "DOUBLE", "DECIMAL"),
@@ -52,7 +55,7 @@ _JSON_KINDS = {
 
 
 @dataclass(frozen=True, eq=False)
-class DuckDB:
+class DuckDB(Engine):
     """A table of a DuckDB file.
 
     Attributes
@@ -67,20 +70,8 @@ class DuckDB:
     _opened: list[Any] = field(default_factory=list, repr=False)
 
     name: ClassVar[str] = "duckdb"
-    metrics: ClassVar[tuple[str, ...]] = ("cosine", "inner_product", "l2")
-    precisions: ClassVar[tuple[str, ...]] = ("float32",)
-    reserved: ClassVar[frozenset[str]] = frozenset()
-    orders_text: ClassVar[bool] = True
-    code_precision: ClassVar[str] = "float32"
-
-    def __post_init__(self) -> None:
-        require("duckdb", EXTRA, _PURPOSE)
-        require("pyarrow", EXTRA, _PURPOSE)
-
-    @classmethod
-    def connect(cls, address: str, table: str = "documents", **settings: Any) -> DuckDB:
-        """Open a file."""
-        return cls(address, table, **settings)
+    purpose: ClassVar[str] = "A table of DuckDB"
+    packages: ClassVar[tuple[str, ...]] = ("duckdb", "pyarrow")
 
     @property
     def place(self) -> str:
@@ -109,9 +100,6 @@ class DuckDB:
         import duckdb
 
         return explained(self.place, (duckdb.Error, ValueError), self.path)
-
-    def check(self, layout: Layout) -> None:
-        """Take any layout."""
 
     def layout(self) -> Layout | None:
         """Return the layout, which is the comment of the table."""
@@ -185,20 +173,56 @@ class DuckDB:
         return int(self.rows_of(f"SELECT count(*) FROM {quoted(self.table)}")[0][0])
 
     def read(self, size: int) -> Iterator[StoredRows]:
-        """Yield rows in the order of their ids."""
+        """Yield rows in the order of the file."""
         layout = self.layout()
         column = "short" if layout is None or layout.full is None else '"full"'
-        last: list[Any] = []
-        while True:
-            after = "WHERE id > ? " if last else ""
-            query = f"SELECT id, {column}, payload FROM {quoted(self.table)} {after}ORDER BY id LIMIT {int(size)}"
-            found = self.rows_of(query, last)
-            if not found:
-                return
-            ids, codes, payloads = zip(*found, strict=True)
-            check_ascending(ids, *last)
+        for rows in self._pages(size, ["id", column, "payload"]):
+            _, ids, codes, payloads = zip(*rows, strict=True)
             yield StoredRows(list(ids), np.array(codes, dtype=np.float32), [json.loads(one) for one in payloads])
-            last = [ids[-1]]
+
+    def _pages(self, size: int, columns: Sequence[str]) -> Iterator[list[Any]]:
+        """Yield rowid and columns by rowid, whose order is that of the file: a page reads no more than it returns."""
+        wanted, last = ", ".join(["rowid", *columns]), -1
+        while rows := self.rows_of(
+            f"SELECT {wanted} FROM {quoted(self.table)} WHERE rowid > ? ORDER BY rowid LIMIT {int(size)}", [last]
+        ):
+            check_ascending([row[0] for row in rows], last)
+            yield rows
+            last = rows[-1][0]
+
+    def read_columns(self, vectors: str | None, ids: str | None) -> NamedRows:
+        """Open a table; ids are its primary key, and all other columns the payload."""
+        found = self.rows_of(
+            "SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = ? ORDER BY column_index",
+            [self.table],
+        )
+        names = [name for name, _ in found]
+        vector = chosen_vectors(self.place, vectors, [name for name, kind in found if _TYPE.fullmatch(kind)], names)
+        primary = self.rows_of(
+            "SELECT constraint_column_names FROM duckdb_constraints() WHERE table_name = ? AND "
+            "constraint_type = 'PRIMARY KEY'",
+            [self.table],
+        )
+        key = chosen_ids(self.place, ids, primary[0][0] if primary else [], names)
+        column, ident = quoted(vector), quoted(key)
+        ((count, distinct, missing, width, widest),) = self.rows_of(
+            f"SELECT count(*), count(DISTINCT {ident}), count(*) FILTER (WHERE {column} IS NULL), min(len({column})), "
+            f"max(len({column})) FROM {quoted(self.table)}"
+        )
+        if distinct != count or missing or width != widest:
+            raise InvalidInputError(
+                f"{self.place} has {count:,} rows, {distinct:,} different ids in column {key!r}, {missing:,} rows "
+                f"without a vector, and vectors of {width} to {widest} numbers. Each row needs its own id and a vector "
+                "of one length: name other columns, or a table that has both."
+            )
+        others = [name for name in names if name not in (vector, key)]
+
+        def read(size: int) -> Iterator[StoredRows]:
+            for rows in self._pages(size, [ident, column, *map(quoted, others)]):
+                payloads = [dict(zip(others, row[3:], strict=True)) for row in rows]
+                yield stored([row[1] for row in rows], np.array([row[2] for row in rows], np.float32), payloads)
+
+        return NamedRows(int(count), int(width or 0), vector, read)
 
     def statement(self, layout: Layout, shortlist: int, limit: int, where: str = "") -> str:
         """Return the SQL of a search; ``$short`` and ``$full`` are the codes of a query."""

@@ -12,15 +12,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from firstk._base.checks import require
+from firstk._base.remote import shown_place
 from firstk.exceptions import InvalidInputError
-from firstk.search.stores._local_index import LocalIndex
 from firstk.search.stores.contract import EXTRA, Layout
-
-_PURPOSE = "A faiss store"
+from firstk.search.stores.index_folder import IndexFolder
 
 
 @dataclass(frozen=True, eq=False)
-class Faiss(LocalIndex):
+class Faiss(IndexFolder):
     """A folder of rows and a faiss index.
 
     Attributes
@@ -34,10 +33,9 @@ class Faiss(LocalIndex):
     index: str = "Flat"
 
     name: ClassVar[str] = "faiss"
+    purpose: ClassVar[str] = "A faiss store"
+    packages: ClassVar[tuple[str, ...]] = ("faiss",)
     ending: ClassVar[str] = ".faiss"
-
-    def __post_init__(self) -> None:
-        require("faiss", EXTRA, _PURPOSE)
 
     def _new(self, layout: Layout) -> Any:
         import faiss
@@ -67,7 +65,7 @@ class Faiss(LocalIndex):
         return index
 
     def _nearest(self, index: Any, query: np.ndarray, count: int, allowed: np.ndarray | None) -> np.ndarray:
-        faiss: Any = require("faiss", EXTRA, _PURPOSE)
+        faiss: Any = require("faiss", EXTRA, self.purpose)
         inner = faiss.downcast_index(index.index)
         kinds: dict[str, Any] = {"IndexHNSW": faiss.SearchParametersHNSW, "IndexIVF": faiss.SearchParametersIVF}
         kind = next((made for name, made in kinds.items() if type(inner).__name__.startswith(name)), None)
@@ -81,3 +79,25 @@ class Faiss(LocalIndex):
             params.sel = selector
         found = index.search(query[None], count, params=params)[1][0]
         return np.asarray(found[found >= 0])
+
+    def _opened_file(self) -> Any:
+        import faiss
+
+        owner = faiss.read_index(str(self.folder))  # must live as long as what it is seen as
+        index: Any = faiss.downcast_index(owner)
+        keys = np.arange(index.ntotal)
+        if hasattr(index, "id_map"):
+            keys, index = faiss.vector_to_array(index.id_map), faiss.downcast_index(index.index)
+        if "Flat" not in type(index).__name__:
+            raise InvalidInputError(
+                f"'{shown_place(self.folder)}' is an {type(index).__name__}, which keeps rounded vectors. Move the "
+                "vectors that it was built from."
+            )
+        if hasattr(index, "make_direct_map"):
+            index.make_direct_map()
+
+        def codes_at(start: int, part: Any, owner: Any = owner) -> np.ndarray:
+            return np.asarray(index.reconstruct_batch(np.arange(start, start + len(part))))
+
+        metric = {faiss.METRIC_L2: "l2", faiss.METRIC_INNER_PRODUCT: "inner_product"}.get(index.metric_type)
+        return keys, codes_at, int(index.d), metric

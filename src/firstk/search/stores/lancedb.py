@@ -15,30 +15,30 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from firstk._base.checks import require
 from firstk._base.remote import shown_place
 from firstk.exceptions import InvalidInputError
-from firstk.search.stores._reranking import add_reranked
-from firstk.search.stores._sql import COMPARED
 from firstk.search.stores.contract import (
-    EXTRA,
-    Gathered,
+    Engine,
     Id,
     Layout,
+    NamedRows,
     Neighbors,
     Request,
     Rows,
     StoredRows,
     explained,
     foreign,
+    own_filter,
 )
 from firstk.search.stores.filters import Condition
+from firstk.search.stores.named_columns import chosen_ids, chosen_vectors, stored
+from firstk.search.stores.results import Gathered
+from firstk.search.stores.sql import COMPARED
 
 if TYPE_CHECKING:
     import lancedb
     import pyarrow as pa
 
-_PURPOSE = "A table of LanceDB"
 _DISTANCES = {"cosine": "cosine", "inner_product": "dot", "l2": "l2"}
 _KEY = b"firstk"
 _OWN = ("id", "short", "full")
@@ -47,7 +47,7 @@ _ADDED = ("_distance", "_rowid", "_score", "_relevance_score")
 
 
 @dataclass(frozen=True, eq=False)
-class LanceDB:
+class LanceDB(Engine):
     """A table of LanceDB.
 
     Attributes
@@ -60,19 +60,9 @@ class LanceDB:
     table: str = "documents"
 
     name: ClassVar[str] = "lancedb"
-    metrics: ClassVar[tuple[str, ...]] = ("cosine", "inner_product", "l2")
-    precisions: ClassVar[tuple[str, ...]] = ("float32",)
+    purpose: ClassVar[str] = "A table of LanceDB"
+    packages: ClassVar[tuple[str, ...]] = ("lancedb",)
     reserved: ClassVar[frozenset[str]] = frozenset((*_OWN, *_ADDED))
-    orders_text: ClassVar[bool] = True
-    code_precision: ClassVar[str] = "float32"
-
-    def __post_init__(self) -> None:
-        require("lancedb", EXTRA, _PURPOSE)
-
-    @classmethod
-    def connect(cls, address: str, table: str = "documents", **settings: Any) -> LanceDB:
-        """Open a folder; credentials of object storage are from the environment."""
-        return cls(address, table, **settings)
 
     @property
     def place(self) -> str:
@@ -99,9 +89,6 @@ class LanceDB:
         import pyarrow as pa
 
         return explained(self.place, (OSError, RuntimeError, ValueError, TypeError, pa.ArrowException), self.path)
-
-    def check(self, layout: Layout) -> None:
-        """Take any layout."""
 
     def layout(self) -> Layout | None:
         """Return the layout, which is in the metadata of the schema."""
@@ -165,12 +152,44 @@ class LanceDB:
 
     def read(self, size: int) -> Iterator[StoredRows]:
         """Yield rows in the order of the table."""
+        column = "full" if "full" in self._there.schema.names else "short"
+        for part in self._parts(size):
+            yield StoredRows(part["id"].to_pylist(), _codes(part[column]), _payloads(part))
+
+    def _parts(self, size: int) -> Iterator[Any]:
         table = self._there
-        column = "full" if "full" in table.schema.names else "short"
         for batch in table.search().limit(max(1, table.count_rows())).to_batches(size):
             for start in range(0, batch.num_rows, size):
-                part = batch.slice(start, size)
-                yield StoredRows(part["id"].to_pylist(), _codes(part[column]), _payloads(part))
+                yield batch.slice(start, size)
+
+    def read_columns(self, vectors: str | None, ids: str | None) -> NamedRows:
+        """Open a table; ids are in its column 'id', or in one that is named; all other columns are the payload."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        table = self._there
+        names = list(table.schema.names)
+        lists = [one for one in table.schema if pa.types.is_fixed_size_list(one.type) or pa.types.is_list(one.type)]
+        possible = [one.name for one in lists if pa.types.is_floating(one.type.value_type)]
+        vector = chosen_vectors(self.place, vectors, possible, names)
+        key = chosen_ids(self.place, ids, [], names)
+        others = [name for name in names if name not in (vector, key)]
+        first = table.search().limit(1).to_arrow()[vector].to_pylist()
+        width = len(first[0] or ()) if first else 0
+
+        def read(size: int) -> Iterator[StoredRows]:
+            for part in self._parts(size):
+                # Lists that are missing, or of another length, would move the numbers of later rows.
+                if not pc.all(pc.equal(pc.fill_null(pc.list_value_length(part[vector]), -1), width)).as_py():
+                    raise InvalidInputError(
+                        f"{self.place} has rows without a vector in column {vector!r}, or with one that has not "
+                        f"{width} numbers like the first. Delete them, or name another column (--vectors)."
+                    )
+                codes = part[vector].flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
+                payloads = part.select(others).to_pylist() if others else [{}] * len(part)
+                yield stored(part[key].to_pylist(), codes, payloads)
+
+        return NamedRows(int(table.count_rows()), width, vector, read)
 
     def search(self, request: Request) -> Neighbors:
         """Find by the short codes, and rerank in numpy."""
@@ -188,12 +207,9 @@ class LanceDB:
             hits = found.to_arrow()
             query, column = (short, "short") if request.full is None else (request.full[i], "full")
             codes = _codes(hits[column].combine_chunks())
-            ids = hits["id"].to_pylist()
-            add_reranked(gathered, ids, codes, _payloads(hits), query, layout.compared, request.limit)
+            shortlist = StoredRows(hits["id"].to_pylist(), codes, _payloads(hits))
+            gathered.add_reranked(shortlist, query, layout.compared, request.limit)
         return gathered.found
-
-    def close(self) -> None:
-        """Nothing stays open."""
 
 
 def _arrow(rows: Rows, schema: pa.Schema) -> pa.Table:
@@ -250,12 +266,8 @@ def _literal(value: object) -> str:
 
 def where_of(request: Request, schema: pa.Schema) -> str:
     """Return a condition in SQL; a filter of one's own is SQL on the columns of the table."""
-    if request.native is not None:
-        if not isinstance(request.native, str):
-            raise InvalidInputError(
-                f"A filter for LanceDB is a mapping, or SQL text. Got {type(request.native).__name__}."
-            )
-        return request.native
+    if (own := own_filter(request, "LanceDB", str, "SQL text")) is not None:
+        return str(own)
     return " AND ".join(_condition(one, schema) for one in request.where)
 
 

@@ -18,25 +18,27 @@ import numpy as np
 
 from firstk._base.checks import require
 from firstk.exceptions import InvalidInputError
-from firstk.search.stores._reranking import add_reranked
 from firstk.search.stores.contract import (
     EXTRA,
-    Gathered,
+    Engine,
     Id,
     Layout,
+    NamedRows,
     Neighbors,
     Request,
     Rows,
     StoredRows,
     explained,
     foreign,
+    own_filter,
 )
 from firstk.search.stores.filters import Condition
+from firstk.search.stores.named_columns import chosen_ids, chosen_vectors, stored
+from firstk.search.stores.results import Gathered
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
 
-_PURPOSE = "A collection of Milvus"
 _METRICS = {"cosine": "COSINE", "inner_product": "IP", "l2": "L2"}
 _COMPARED = {"eq": "==", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _OWN = ("id", "short", "full")
@@ -50,7 +52,7 @@ _OPEN: defaultdict[str, WeakSet[Milvus]] = defaultdict(WeakSet)
 
 
 @dataclass(frozen=True, eq=False)
-class Milvus:
+class Milvus(Engine):
     """A collection of Milvus.
 
     Attributes
@@ -72,19 +74,14 @@ class Milvus:
     address: str = field(default="", repr=False)
 
     name: ClassVar[str] = "milvus"
-    metrics: ClassVar[tuple[str, ...]] = ("cosine", "inner_product", "l2")
-    precisions: ClassVar[tuple[str, ...]] = ("float32",)
+    purpose: ClassVar[str] = "A collection of Milvus"
+    packages: ClassVar[tuple[str, ...]] = ("pymilvus",)
     reserved: ClassVar[frozenset[str]] = frozenset((*_OWN, "$meta"))
-    orders_text: ClassVar[bool] = True
-    code_precision: ClassVar[str] = "float32"
-
-    def __post_init__(self) -> None:
-        require("pymilvus", EXTRA, _PURPOSE)
 
     @classmethod
-    def connect(cls, address: str, collection: str = "documents", **settings: Any) -> Milvus:
+    def connect(cls, address: str, name: str = "documents", **settings: Any) -> Milvus:
         """Open a file of Milvus Lite (its name ends in .db), or a server by its URL; its token is from MILVUS_TOKEN."""
-        pymilvus = require("pymilvus", EXTRA, _PURPOSE)
+        pymilvus = require("pymilvus", EXTRA, cls.purpose)
         token = os.environ.get("MILVUS_TOKEN", "")
         if address.startswith(("http:", "https:")):
             file = None
@@ -93,7 +90,7 @@ class Milvus:
             file = os.path.abspath(address)
         with explained("The connection to Milvus", (Exception,), address, [token]):
             client = pymilvus.MilvusClient(address, token=token)
-        made = cls(client, collection, owned=True, file=file, address=address, **settings)
+        made = cls(client, name, owned=True, file=file, address=address, **settings)
         if file is not None:
             _OPEN[file].add(made)
         return made
@@ -108,9 +105,6 @@ class Milvus:
         from pymilvus.exceptions import MilvusException
 
         return explained(self.place, (MilvusException, OSError), self.address, [os.environ.get("MILVUS_TOKEN", "")])
-
-    def check(self, layout: Layout) -> None:
-        """Take any layout."""
 
     def layout(self) -> Layout | None:
         """Return the layout, which is a property of the collection."""
@@ -188,15 +182,39 @@ class Milvus:
         """Yield rows in the order of their ids."""
         layout = self.layout()
         column = "short" if layout is None or layout.full is None else "full"
+        for part in self._pages(size):
+            codes = np.array([row[column] for row in part], np.float32)
+            yield StoredRows([row["id"] for row in part], codes, [_payload(row) for row in part])
+
+    def _pages(self, size: int) -> Iterator[list[dict[str, Any]]]:
         pages = self.client.query_iterator(self.collection, batch_size=size, output_fields=["*"])
         try:
             while found := pages.next():
                 for start in range(0, len(found), size):
-                    part = found[start : start + size]
-                    codes = np.array([row[column] for row in part], np.float32)
-                    yield StoredRows([row["id"] for row in part], codes, [_payload(row) for row in part])
+                    yield [dict(row) for row in found[start : start + size]]
         finally:
             pages.close()
+
+    def read_columns(self, vectors: str | None, ids: str | None) -> NamedRows:
+        """Open a collection; ids are its primary field, and all other fields the payload."""
+        from pymilvus import DataType
+
+        client, name = self.client, self.collection
+        fields = {one["name"]: one for one in client.describe_collection(name)["fields"]}
+        possible = [key for key, one in fields.items() if one["type"] == DataType.FLOAT_VECTOR]
+        vector = chosen_vectors(self.place, vectors, possible, list(fields))
+        key = chosen_ids(self.place, ids, [key for key, one in fields.items() if one.get("is_primary")], list(fields))
+        client.load_collection(name)
+
+        def read(size: int) -> Iterator[StoredRows]:
+            for part in self._pages(size):
+                codes = np.array([row.pop(vector) for row in part], np.float32)
+                yield stored([row.pop(key) for row in part], codes, part)
+
+        indexes = [client.describe_index(name, one) or {} for one in client.list_indexes(name)]
+        kinds = {found.get("field_name"): found.get("metric_type") for found in indexes}
+        metric = {kind: metric for metric, kind in _METRICS.items()}.get(kinds.get(vector) or "")
+        return NamedRows(self.count(), int(fields[vector]["params"]["dim"]), vector, read, metric)
 
     def search(self, request: Request) -> Neighbors:
         """Find by the short codes, and rerank in numpy."""
@@ -220,8 +238,8 @@ class Milvus:
             entities = [hit["entity"] for hit in hits]
             query, column = (request.short[i], "short") if request.full is None else (request.full[i], "full")
             codes = np.array([row[column] for row in entities], np.float32)
-            ids, payloads = [hit["id"] for hit in hits], [_payload(row) for row in entities]
-            add_reranked(gathered, ids, codes, payloads, query, layout.compared, request.limit)
+            shortlist = StoredRows([hit["id"] for hit in hits], codes, [_payload(row) for row in entities])
+            gathered.add_reranked(shortlist, query, layout.compared, request.limit)
         return gathered.found
 
     def close(self) -> None:
@@ -248,12 +266,8 @@ def _literal(value: object) -> str:
 
 def where_of(request: Request) -> str:
     """Return an expression of Milvus; a filter of one's own is such an expression."""
-    if request.native is not None:
-        if not isinstance(request.native, str):
-            raise InvalidInputError(
-                f"A filter for Milvus is a mapping, or an expression as text. Got {type(request.native).__name__}."
-            )
-        return request.native
+    if (own := own_filter(request, "Milvus", str, "an expression as text")) is not None:
+        return str(own)
     return " and ".join(_condition(one) for one in request.where)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,13 +17,13 @@ import numpy as np
 
 from firstk._base.checks import bad_parameter, check_choice, check_count, require
 from firstk.exceptions import InvalidInputError
-from firstk.search.stores import _sql
-from firstk.search.stores._sql import COMPARED, where_of
+from firstk.search.stores import sql
 from firstk.search.stores.contract import (
     EXTRA,
-    Gathered,
+    Engine,
     Id,
     Layout,
+    NamedRows,
     Neighbors,
     Request,
     Rows,
@@ -32,11 +33,13 @@ from firstk.search.stores.contract import (
     foreign,
 )
 from firstk.search.stores.filters import Condition
+from firstk.search.stores.named_columns import chosen_ids, chosen_vectors, stored
+from firstk.search.stores.results import Gathered
+from firstk.search.stores.sql import COMPARED, where_of
 
 if TYPE_CHECKING:
     import psycopg
 
-_PURPOSE = "A table of pgvector"
 # By the metric: pgvector's operator, the name in its operator classes, and a score in SQL from a distance.
 OPERATORS = {
     "cosine": ("<=>", "cosine", "1 - ({})"),
@@ -46,12 +49,19 @@ OPERATORS = {
 # By the precision of the index: the type of what is indexed, and the longest that an HNSW index takes.
 _INDEXED = {"float32": ("vector", 2000), "float16": ("halfvec", 4000), "binary": ("bit", 64000)}
 _LONGEST = 16000
+# Types of vectors, and the columns of a table with their types and whether they are its primary key.
+_TYPE = re.compile(r"(vector|halfvec)(?:\((\d+)\))?")
+_COLUMNS = """
+SELECT attname, format_type(atttypid, atttypmod),
+    EXISTS (SELECT 1 FROM pg_index WHERE indrelid = attrelid AND indisprimary AND attnum = ANY(indkey))
+FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped ORDER BY attnum
+"""
 _JSON_KINDS = {"bool": "boolean", "number": "number", "text": "string"}
 
 
 def quoted(name: str) -> str:
     """Return a name of a table or column for SQL; a dot separates a schema from a table."""
-    return ".".join(map(_sql.quoted, name.split(".")))
+    return ".".join(map(sql.quoted, name.split(".")))
 
 
 @dataclass(frozen=True)
@@ -168,7 +178,7 @@ def _prefix(code: str, short: int, width: int, precision: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Pgvector:
+class Pgvector(Engine):
     """A table of PostgreSQL: columns id, code and payload, and an HNSW index on the prefix of the code.
 
     Attributes
@@ -192,16 +202,12 @@ class Pgvector:
     owned: bool = False
 
     name: ClassVar[str] = "pgvector"
-    metrics: ClassVar[tuple[str, ...]] = ("cosine", "inner_product", "l2")
+    purpose: ClassVar[str] = "A table of pgvector"
+    packages: ClassVar[tuple[str, ...]] = ("psycopg", "pgvector")
     precisions: ClassVar[tuple[str, ...]] = tuple(_INDEXED)
-    reserved: ClassVar[frozenset[str]] = frozenset()
-    orders_text: ClassVar[bool] = True
-    code_precision: ClassVar[str] = "float32"
 
     def __post_init__(self) -> None:
-        require("psycopg", EXTRA, _PURPOSE)
-        require("pgvector", EXTRA, _PURPOSE)
-        check_choice(self.precision, self.precisions, "precision", "Pgvector")
+        super().__post_init__()
         if not getattr(self.connection, "autocommit", False):
             raise InvalidInputError(
                 "Pgvector takes a psycopg.Connection with autocommit=True: each batch is a transaction of its own, so "
@@ -209,14 +215,14 @@ class Pgvector:
             )
 
     @classmethod
-    def connect(cls, address: str, table: str = "documents", **settings: Any) -> Pgvector:
+    def connect(cls, address: str, name: str = "documents", **settings: Any) -> Pgvector:
         """Connect by a URL or key words of libpq; what is missing, such as the password, is from the environment."""
-        psycopg = require("psycopg", EXTRA, _PURPOSE)
+        psycopg = require("psycopg", EXTRA, cls.purpose)
         secrets = []
         with contextlib.suppress(psycopg.Error):
             secrets.append(psycopg.conninfo.conninfo_to_dict(address).get("password") or "")
         with explained("The connection to PostgreSQL", (psycopg.Error,), address, secrets):
-            return cls(psycopg.connect(address, autocommit=True), table, owned=True, **settings)
+            return cls(psycopg.connect(address, autocommit=True), name, owned=True, **settings)
 
     @property
     def place(self) -> str:
@@ -321,18 +327,55 @@ class Pgvector:
 
     def read(self, size: int) -> Iterator[StoredRows]:
         """Yield rows in the order of their ids."""
+        for ids, codes, payloads in self._pages(size, "id", "code", "payload"):
+            check_ascending(ids)
+            yield StoredRows(list(ids), codes, list(payloads))
+
+    def _pages(self, size: int, key: str, code: str, payload: str, values: Sequence[Any] = ()) -> Iterator[Any]:
+        """Yield ids, codes and payloads in the order of ids, by names and expressions in SQL."""
         register(self.connection)
         last: tuple[Any, ...] = ()
         while True:
-            after = "WHERE id > %s " if last else ""
-            query = f"SELECT id, code, payload FROM {quoted(self.table)} {after}ORDER BY id LIMIT {int(size)}"
-            found = self.connection.execute(query, last or None).fetchall()
+            after = f"WHERE {key} > %s " if last else ""
+            found = self.connection.execute(
+                f"SELECT {key}, {code}, {payload} FROM {quoted(self.table)} AS one {after}ORDER BY {key} "
+                f"LIMIT {int(size)}",
+                (*values, *last) or None,
+            ).fetchall()
             if not found:
                 return
             ids, codes, payloads = zip(*found, strict=True)
-            check_ascending(ids, *last)
-            yield StoredRows(list(ids), np.stack([floats(code) for code in codes]), list(payloads))
+            yield ids, np.stack([_floats(one) for one in codes]), payloads
             last = (ids[-1],)
+
+    def read_columns(self, vectors: str | None, ids: str | None) -> NamedRows:
+        """Open a table; ids are its primary key, and all other columns the payload, as PostgreSQL writes them in JSON.
+
+        Vectors are of pgvector's types vector and halfvec.
+        """
+        register(self.connection)
+        found = self.connection.execute(_COLUMNS, (quoted(self.table),)).fetchall()
+        types = {name: _TYPE.fullmatch(kind.rpartition(".")[2]) for name, kind, _ in found}
+        vector = chosen_vectors(self.place, vectors, [name for name, kind in types.items() if kind], list(types))
+        key = chosen_ids(self.place, ids, [name for name, _, primary in found if primary], list(types))
+        column, ident = sql.quoted(vector), sql.quoted(key)
+        count, distinct, missing, width = self.connection.execute(
+            f"SELECT count(*), count(DISTINCT {ident}), count(*) FILTER (WHERE {column} IS NULL), "
+            f"min(vector_dims({column})) FROM {quoted(self.table)}"
+        ).fetchone() or (0, 0, 0, 0)
+        if distinct != count or missing:
+            raise InvalidInputError(
+                f"{self.place} has {count:,} rows, {distinct:,} different ids in column {key!r} and {missing:,} rows "
+                "without a vector. Each row needs an id of its own and a vector: name another column, or a view that "
+                "has both."
+            )
+
+        def read(size: int) -> Iterator[StoredRows]:
+            beside = "to_jsonb(one) - %s::text - %s::text"
+            for names, codes, payloads in self._pages(size, ident, column, beside, (vector, key)):
+                yield stored(names, codes, payloads)
+
+        return NamedRows(int(count), int(width or 0), vector, read)
 
     def search(self, request: Request) -> Neighbors:
         """Find and rerank in one statement a query."""
@@ -343,14 +386,14 @@ class Pgvector:
         where, values = where_of(request, "pgvector", _condition)
         if request.native is not None:
             where = where.replace("%", "%%")  # which psycopg would take for the place of a value
-        sql = self.statements(layout, request.limit, request.shortlist, where)
+        found_by = self.statements(layout, request.limit, request.shortlist, where)
         gathered = Gathered()
         queries = request.short if request.full is None else request.full
         with self.connection.transaction():
-            for setting in sql.settings:
+            for setting in found_by.settings:
                 self.connection.execute(setting)
             for query in queries:
-                found = self.connection.execute(sql.search, {"query": Vector(query)} | values).fetchall()
+                found = self.connection.execute(found_by.search, {"query": Vector(query)} | values).fetchall()
                 gathered.add([row[0] for row in found], [row[1] for row in found], [row[2] for row in found])
         return gathered.found
 
@@ -385,7 +428,7 @@ def register(connection: psycopg.Connection[Any]) -> None:
     register_vector(connection)
 
 
-def floats(code: Any) -> np.ndarray:
+def _floats(code: Any) -> np.ndarray:
     """Return a vector that psycopg read as float32."""
     return np.asarray(code.to_numpy() if hasattr(code, "to_numpy") else code, dtype=np.float32)
 

@@ -17,27 +17,30 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from firstk._base.checks import check_choice, require
+from firstk._base.checks import require
 from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
     EXTRA,
-    Gathered,
+    Engine,
     Id,
     Layout,
+    NamedRows,
     Neighbors,
     Request,
     Rows,
     StoredRows,
     explained,
     foreign,
+    own_filter,
 )
 from firstk.search.stores.filters import Condition
+from firstk.search.stores.named_columns import chosen_vectors, stored
+from firstk.search.stores.results import Gathered
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient
     from qdrant_client.models import Filter, SearchParams
 
-_PURPOSE = "A collection of Qdrant"
 # From which the UUID of a name is computed, the same everywhere.
 _NAMESPACE = uuid.NAMESPACE_OID
 _DISTANCES = {"cosine": "Cosine", "inner_product": "Dot", "l2": "Euclid"}
@@ -48,7 +51,7 @@ _AT_ONCE = 256
 
 
 @dataclass(frozen=True, eq=False)
-class Qdrant:
+class Qdrant(Engine):
     """A collection of Qdrant.
 
     Attributes
@@ -78,19 +81,16 @@ class Qdrant:
     address: str = field(default="", repr=False)
 
     name: ClassVar[str] = "qdrant"
-    metrics: ClassVar[tuple[str, ...]] = ("cosine", "inner_product", "l2")
+    purpose: ClassVar[str] = "A collection of Qdrant"
+    packages: ClassVar[tuple[str, ...]] = ("qdrant_client",)
     precisions: ClassVar[tuple[str, ...]] = ("float32", "float16")
     reserved: ClassVar[frozenset[str]] = frozenset((_NAME,))
     orders_text: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        require("qdrant_client", EXTRA, _PURPOSE)
-        check_choice(self.precision, self.precisions, "precision", "Qdrant")
-
     @classmethod
-    def connect(cls, address: str, collection: str = "documents", **settings: Any) -> Qdrant:
+    def connect(cls, address: str, name: str = "documents", **settings: Any) -> Qdrant:
         """Open a folder or ":memory:", or a server by its URL; its API key is from QDRANT_API_KEY."""
-        qdrant_client = require("qdrant_client", EXTRA, _PURPOSE)
+        qdrant_client = require("qdrant_client", EXTRA, cls.purpose)
         key = os.environ.get("QDRANT_API_KEY")
         with explained("The connection to Qdrant", (Exception,), address, [key or ""]):
             if address.startswith(("http:", "https:")):
@@ -99,7 +99,7 @@ class Qdrant:
                 client = qdrant_client.QdrantClient(address)
             else:
                 client = qdrant_client.QdrantClient(path=str(Path(address)))
-        return cls(client, collection, owned=True, address=address, **settings)
+        return cls(client, name, owned=True, address=address, **settings)
 
     @property
     def code_precision(self) -> str:
@@ -117,9 +117,6 @@ class Qdrant:
 
         secret = os.environ.get("QDRANT_API_KEY", "")
         return explained(self.place, (ApiException, ValueError, OSError, sqlite3.Error), self.address, [secret])
-
-    def check(self, layout: Layout) -> None:
-        """Take any layout."""
 
     def layout(self) -> Layout | None:
         """Return the layout, which is in the metadata of the collection."""
@@ -169,9 +166,6 @@ class Qdrant:
             batch = models.Batch(ids=points, vectors=vectors, payloads=payloads)
             self.client.upsert(self.collection, batch, wait=True)
 
-    def finish(self) -> None:
-        """Nothing is left to do: Qdrant builds its graph by itself."""
-
     def delete(self, ids: Sequence[Id]) -> None:
         """Delete rows."""
         from qdrant_client import models
@@ -189,17 +183,40 @@ class Qdrant:
 
     def read(self, size: int) -> Iterator[StoredRows]:
         """Yield rows in the order of their ids in Qdrant."""
+        for found in self._scrolled(size, True):
+            codes = np.array([point.vector.get("full", point.vector["short"]) for point in found], np.float32)
+            yield StoredRows([_id(point) for point in found], codes, [_payload(point) for point in found])
+
+    def _scrolled(self, size: int, vectors: Any) -> Iterator[list[Any]]:
         after: Any = None
         while True:
             found, after = self.client.scroll(
-                self.collection, limit=size, offset=after, with_payload=True, with_vectors=True
+                self.collection, limit=size, offset=after, with_payload=True, with_vectors=vectors
             )
             if found:
-                vectors: list[Any] = [point.vector for point in found]
-                codes = np.array([one.get("full", one["short"]) for one in vectors], np.float32)
-                yield StoredRows([_id(point) for point in found], codes, [_payload(point) for point in found])
+                yield list(found)
             if after is None:
                 return
+
+    def read_columns(self, vectors: str | None, ids: str | None) -> NamedRows:
+        """Open a collection: its only vectors, or those of a name."""
+        held: Any = self.client.get_collection(self.collection).config.params.vectors
+        named = isinstance(held, Mapping)
+        which = chosen_vectors(self.place, vectors, list(held), list(held)) if named else ""
+        facts = held[which] if named else held
+
+        def read(size: int) -> Iterator[StoredRows]:
+            for found in self._scrolled(size, [which] if named else True):
+                codes = [(point.vector or {}).get(which) if named else point.vector for point in found]
+                lacking = [point.id for point, code in zip(found, codes, strict=True) if code is None]
+                if lacking:
+                    raise InvalidInputError(
+                        f"{self.place} has no vector {which!r} for point {lacking[0]!r}: all rows need one."
+                    )
+                yield stored([p.id for p in found], np.array(codes, np.float32), [p.payload or {} for p in found])
+
+        metric = {name: metric for metric, name in _DISTANCES.items()}.get(facts.distance.value)
+        return NamedRows(self.count(), int(facts.size), which or "vector", read, metric)
 
     def search(self, request: Request) -> Neighbors:
         """Find and rerank in one request."""
@@ -260,13 +277,8 @@ def where_of(request: Request) -> Filter | None:
     """Return a filter of Qdrant; one of one's own is a Filter of its client."""
     from qdrant_client import models
 
-    if request.native is not None:
-        if not isinstance(request.native, models.Filter):
-            raise InvalidInputError(
-                "A filter for Qdrant is a mapping, or a qdrant_client.models.Filter. Got "
-                f"{type(request.native).__name__}."
-            )
-        return request.native
+    if (own := own_filter(request, "Qdrant", models.Filter, "a qdrant_client.models.Filter")) is not None:
+        return own
     return models.Filter(must=[_condition(one) for one in request.where]) if request.where else None
 
 

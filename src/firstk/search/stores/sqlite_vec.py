@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,24 +19,29 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from firstk._base.checks import check_choice, require
+from firstk._base.checks import require
 from firstk._base.remote import shown_place
 from firstk.exceptions import InvalidInputError
-from firstk.search.stores._rows_file import RowsTable, where_of
-from firstk.search.stores._sql import quoted
 from firstk.search.stores.contract import (
     EXTRA,
-    Gathered,
+    Engine,
     Id,
     Layout,
+    NamedRows,
     Neighbors,
     Request,
     Rows,
     StoredRows,
     explained,
 )
+from firstk.search.stores.named_columns import chosen, chosen_ids, stored
+from firstk.search.stores.results import Gathered
+from firstk.search.stores.sql import quoted, where_of
+from firstk.search.stores.sqlite_rows import RowsTable, condition
 
-_PURPOSE = "A table of sqlite-vec"
+# A column of the declaration of a virtual table; sqlite-vec's other options are words after it.
+_FLOATS = re.compile(r"^\s*[\"'`\[]?(\w+)[\"'`\]]?\s+float(?:32)?\s*\[(\d+)\]", re.IGNORECASE)
+_COSINE = re.compile(r"distance_metric\s*=\s*cosine", re.IGNORECASE)
 _DISTANCES = {"cosine": "vec_distance_cosine", "l2": "vec_distance_l2"}
 # What one search of a virtual table returns at most; and its widest vector.
 _MOST, _LONGEST = 4096, 8192
@@ -46,7 +52,7 @@ def _sqlite() -> ModuleType:
     if hasattr(sqlite3.Connection, "enable_load_extension"):
         return sqlite3
     try:
-        return require("pysqlite3", EXTRA, _PURPOSE)
+        return require("pysqlite3", EXTRA, SqliteVec.purpose)
     except ImportError:
         raise InvalidInputError(
             "This Python was built without loading of SQLite extensions, which sqlite-vec needs. Install "
@@ -55,7 +61,7 @@ def _sqlite() -> ModuleType:
 
 
 @dataclass(frozen=True, eq=False)
-class SqliteVec:
+class SqliteVec(Engine):
     """A table of a SQLite file.
 
     Attributes
@@ -73,20 +79,10 @@ class SqliteVec:
     _opened: list[Any] = field(default_factory=list, repr=False)
 
     name: ClassVar[str] = "sqlite_vec"
+    purpose: ClassVar[str] = "A table of sqlite-vec"
+    packages: ClassVar[tuple[str, ...]] = ("sqlite_vec",)
     metrics: ClassVar[tuple[str, ...]] = ("cosine", "l2")
     precisions: ClassVar[tuple[str, ...]] = ("float32", "binary")
-    reserved: ClassVar[frozenset[str]] = frozenset()
-    orders_text: ClassVar[bool] = True
-    code_precision: ClassVar[str] = "float32"
-
-    def __post_init__(self) -> None:
-        require("sqlite_vec", EXTRA, _PURPOSE)
-        check_choice(self.precision, self.precisions, "precision", "SqliteVec")
-
-    @classmethod
-    def connect(cls, address: str, table: str = "documents", **settings: Any) -> SqliteVec:
-        """Open a file."""
-        return cls(address, table, **settings)
 
     @property
     def place(self) -> str:
@@ -167,9 +163,6 @@ class SqliteVec:
     def _forget(self, keys: Sequence[int]) -> None:
         self.connection.executemany(f"DELETE FROM {self._short} WHERE rowid = ?", [(key,) for key in keys])
 
-    def finish(self) -> None:
-        """Nothing is left to do: the virtual table is filled with the rows."""
-
     def delete(self, ids: Sequence[Id]) -> None:
         """Delete rows in one transaction."""
         with self._rows.transaction():
@@ -186,6 +179,48 @@ class SqliteVec:
     def read(self, size: int) -> Iterator[StoredRows]:
         """Yield rows in the order in which they were first written."""
         return (rows for _, rows in self._rows.read(size))
+
+    def read_columns(self, vectors: str | None, ids: str | None) -> NamedRows:
+        """Open a virtual table of sqlite-vec, or a table with a column of float32 bytes.
+
+        Ids are its primary key or its rowid, and all other columns the payload.
+        """
+        run, table = self.connection.execute, quoted(self.table)
+        (declared,) = run("SELECT sql FROM sqlite_master WHERE name = ?", (self.table,)).fetchone() or ("",)
+        columns = run("SELECT name, type, pk, hidden FROM pragma_table_xinfo(?)", (self.table,)).fetchall()
+        names = [name for name, _, _, hidden in columns if not hidden]
+        possible = [name for name, kind, _, _ in columns if kind.upper() == "BLOB"]
+        primary = [name for name, _, pk, _ in columns if pk]
+        if virtual := "using vec0" in declared.lower():
+            inside = declared[declared.index("(") + 1 : declared.rindex(")")]
+            possible = [match[1] for part in re.split(r",(?![^\[]*\])", inside) if (match := _FLOATS.match(part))]
+            primary = [match[1] for match in re.finditer(r"(\w+)\s+(?:integer|text)\s+primary\s+key", declared, re.I)]
+        vector = chosen(self.place, "vectors", "vectors=... (--vectors)", vectors, possible, names)
+        unnamed = ids is None and len(primary) != 1 and "id" not in names
+        key = "rowid" if unnamed else chosen_ids(self.place, ids, primary, names)
+        column = quoted(vector)
+        count, blobs, least, most = run(
+            f"SELECT count(*), sum(typeof({column}) = 'blob'), min(coalesce(length({column}), 0)), "
+            f"max(length({column})) FROM {table}"
+        ).fetchone()
+        if count and (blobs != count or least != most or least % 4 or not least):
+            raise InvalidInputError(
+                f"{self.place} has vectors of {least} to {most} bytes in column {vector!r}, {count - blobs:,} of them "
+                "missing or no bytes. Float32 vectors of one length are needed in each row: name another column, or a "
+                "table that has them."
+            )
+        others = [name for name in names if name not in (vector, key)]
+        wanted = ", ".join(["rowid" if key == "rowid" else quoted(key), *map(quoted, (vector, *others))])
+
+        def read(size: int) -> Iterator[StoredRows]:
+            # One statement to its end, in pieces: a virtual table is no faster at its end than at its beginning.
+            cursor = self.connection.cursor().execute(f"SELECT {wanted} FROM {table}")
+            while rows := cursor.fetchmany(size):
+                codes = np.frombuffer(b"".join(row[1] for row in rows), "<f4").reshape(len(rows), -1)
+                yield stored([row[0] for row in rows], codes, [dict(zip(others, row[2:], strict=True)) for row in rows])
+
+        metric = "cosine" if virtual and _COSINE.search(declared) else None
+        return NamedRows(int(count), int(most or 0) // 4, vector, read, metric)
 
     def statement(self, layout: Layout, shortlist: int, limit: int, where: str = "") -> str:
         """Return the SQL of a search; ``:query`` is the full code of a query as float32 bytes."""
@@ -210,14 +245,11 @@ class SqliteVec:
             )
         layout = self.layout()
         assert layout is not None
-        where, values = where_of(request, "sqlite-vec")
-        named = {f"w{i}": value for i, value in enumerate(values)}
-        for name in named:
-            where = where.replace("?", f":{name}", 1)
+        where, values = where_of(request, "sqlite-vec", condition)
         sql = self.statement(layout, request.shortlist, request.limit, where)
         gathered = Gathered()
         for query in np.ascontiguousarray(request.short if request.full is None else request.full, dtype="<f4"):
-            found = self.connection.execute(sql, {"query": query.tobytes()} | named).fetchall()
+            found = self.connection.execute(sql, {"query": query.tobytes()} | values).fetchall()
             scores = [_score(row[1], layout.compared) for row in found]
             gathered.add([row[0] for row in found], scores, [json.loads(row[2]) for row in found])
         return gathered.found

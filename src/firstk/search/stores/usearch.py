@@ -11,17 +11,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from firstk._base.checks import check_choice, require
-from firstk.search.stores._local_index import LocalIndex, nearest_of
-from firstk.search.stores.contract import EXTRA, Layout
+from firstk._base.remote import shown_place
+from firstk.exceptions import InvalidInputError
+from firstk.search.stores.contract import Layout
+from firstk.search.stores.index_folder import IndexFolder, nearest_of
 
-_PURPOSE = "A usearch store"
 _METRICS = {"cosine": "cos", "inner_product": "ip", "l2": "l2sq"}
+_FLOATS = ("f64", "f32", "f16", "bf16")
 _TYPES = {"float32": "f32", "float16": "f16", "int8": "i8"}
 
 
 @dataclass(frozen=True, eq=False)
-class USearch(LocalIndex):
+class USearch(IndexFolder):
     """A folder of rows and a usearch graph.
 
     Attributes
@@ -34,12 +35,10 @@ class USearch(LocalIndex):
     precision: str = "float32"
 
     name: ClassVar[str] = "usearch"
+    purpose: ClassVar[str] = "A usearch store"
+    packages: ClassVar[tuple[str, ...]] = ("usearch",)
     ending: ClassVar[str] = ".usearch"
     precisions: ClassVar[tuple[str, ...]] = tuple(_TYPES)
-
-    def __post_init__(self) -> None:
-        require("usearch", EXTRA, _PURPOSE)
-        check_choice(self.precision, self.precisions, "precision", "USearch")
 
     def _new(self, layout: Layout) -> Any:
         from usearch.index import Index
@@ -66,3 +65,21 @@ class USearch(LocalIndex):
             return nearest_of(codes, allowed, query, self._state["metric"], count)
         index.expansion_search = max(64, count)
         return np.asarray(index.search(query, count).keys, dtype=np.int64)
+
+    def _opened_file(self) -> Any:
+        from usearch.index import Index
+
+        index: Any = Index.restore(str(self.folder), view=True)
+        kind = str(index.dtype).rpartition(".")[2].lower()
+        if kind not in _FLOATS:
+            raise InvalidInputError(
+                f"'{shown_place(self.folder)}' keeps vectors as {kind}, rounded. Move the vectors that it was built "
+                "from."
+            )
+        kind = str(getattr(index.metric_kind, "name", index.metric_kind)).lower()
+        metric = {name: metric for metric, name in _METRICS.items()}.get(kind)
+
+        def codes_at(start: int, part: Any) -> np.ndarray:
+            return np.asarray(index.get(np.asarray(part, np.uint64), np.float32))
+
+        return np.asarray(index.keys[: len(index)], np.uint64), codes_at, int(index.ndim), metric

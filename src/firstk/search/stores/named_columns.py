@@ -1,4 +1,4 @@
-"""Rows of a table that firstk did not make, and the choice of its columns."""
+"""The columns of a table that firstk did not make: which hold vectors and ids, and their values as plain ones."""
 
 from __future__ import annotations
 
@@ -6,37 +6,13 @@ import base64
 import datetime
 import decimal
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import Id, Payload, StoredRows
-
-
-@dataclass(frozen=True, eq=False)
-class ForeignRows:
-    """Vectors with ids and payloads.
-
-    Attributes
-    ----------
-    rows, width : int
-        Rows, and numbers of a vector.
-    vectors : str
-        What the product calls the vectors.
-    read : callable (size) -> iterator of StoredRows
-        All rows, at most `size` at a time.
-    metric : str, optional
-        By which the product compares them, where it knows: "cosine", "inner_product" or "l2".
-    """
-
-    rows: int
-    width: int
-    vectors: str
-    read: Callable[[int], Iterator[StoredRows]]
-    metric: str | None = None
 
 
 def chosen(place: str, what: str, option: str, named: str | None, possible: Sequence[str], held: Sequence[str]) -> str:
@@ -61,9 +37,10 @@ def chosen_vectors(place: str, named: str | None, possible: Sequence[str], held:
     return found
 
 
-def possible_ids(keys: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return the columns of ids: the key of the table, if it is one column, or the one called 'id'."""
-    return list(keys) if len(keys) == 1 else [name for name in names if name == "id"]
+def chosen_ids(place: str, named: str | None, keys: Sequence[str], held: Sequence[str]) -> str:
+    """Return the column of ids: the one that was named, the key of the table if it is one column, or 'id'."""
+    possible = list(keys) if len(keys) == 1 else [name for name in held if name == "id"]
+    return chosen(place, "ids", "ids=... (--id)", named, possible, held)
 
 
 def stored(ids: Sequence[Any], vectors: Any, payloads: Sequence[Mapping[str, Any]]) -> StoredRows:

@@ -10,7 +10,7 @@ import pytest
 from firstk import FunnelIndex, PrefixEncoder
 from firstk.exceptions import InvalidInputError
 from firstk.search.schedule import Stage
-from firstk.search.stores.plan import Plan, measured_recall
+from firstk.search.stores.shortlists import Shortlists, measured_recall
 from search.stores.slow_search import closeness, unit
 
 
@@ -43,7 +43,7 @@ def test_recall_is_that_of_the_slow_way(rows, metric):
 
 
 def test_a_plan_reads_the_schedule_and_says_its_recall(index):
-    plan = Plan.of(index)
+    plan = Shortlists.of(index)
     assert [tuple(stage) for stage in plan.stages] == [tuple(stage) for stage in index.schedule.stages]
     assert 0.8 < plan.recall <= 1
     assert plan.asked == 0.95
@@ -57,7 +57,7 @@ def test_sql_finds_what_the_plan_promises(index, rows, postgres):
     from pgvector import Vector
     from pgvector.psycopg import register_vector
 
-    plan = Plan.of(index, 10)
+    plan = Shortlists.of(index, 10)
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
         register_vector(connection)
@@ -78,7 +78,7 @@ def test_sql_finds_what_the_plan_promises(index, rows, postgres):
 
 def test_qdrant_takes_the_body(index):
     models = pytest.importorskip("qdrant_client").models
-    plan = Plan.of(index)
+    plan = Shortlists.of(index)
     codes = {f"k{k}": [0.1] * k for k in [stage.k for stage in plan.stages]} | {"full": [0.1] * plan.full}
 
     def filled(body):
@@ -94,24 +94,24 @@ def test_qdrant_takes_the_body(index):
 def test_elasticsearch_knows_the_queries_of_the_body(index):
     """Its client knows names of queries, and passes their settings on as they are: these are not run by a server."""
     dsl = pytest.importorskip("elasticsearch.dsl")
-    body = Plan.of(index).lucene()
+    body = Shortlists.of(index).lucene()
     assert dsl.Search.from_dict(body).to_dict() == body
     assert body["knn"]["k"] <= body["knn"]["num_candidates"]
     for part in body["rescore"]:
         assert dsl.query.Q(part["query"]["rescore_query"]).to_dict() == part["query"]["rescore_query"]
-    assert [part["window_size"] for part in body["rescore"]][-1] == Plan.of(index).stages[-1].size
+    assert [part["window_size"] for part in body["rescore"]][-1] == Shortlists.of(index).stages[-1].size
 
 
 def test_an_index_of_signs_has_no_plan(rows):
     with pytest.raises(InvalidInputError, match="first_stage='float32'"):
-        Plan.of(FunnelIndex.fit(rows[:500], first_stage="binary", schedule=[(16, 100)]))
+        Shortlists.of(FunnelIndex.fit(rows[:500], first_stage="binary", schedule=[(16, 100)]))
     with pytest.raises(InvalidInputError, match=r"\[1, 10\]"):
-        Plan.of(FunnelIndex.fit(rows[:500]), 11)
+        Shortlists.of(FunnelIndex.fit(rows[:500]), 11)
 
 
 def test_two_shortlists_are_nested():
-    plan = Plan((Stage(4, 100), Stage(8, 30)), 16, 5, "cosine", 1000, 0.9)
+    plan = Shortlists((Stage(4, 100), Stage(8, 30)), 16, 5, "cosine", 1000, 0.9)
     assert plan.qdrant()["prefetch"]["prefetch"] == {"query": "k4", "using": "k4", "limit": 100}
     assert plan.sql().index("LIMIT 100") < plan.sql().index("LIMIT 30") < plan.sql().index("LIMIT 5")
     assert [part["window_size"] for part in plan.lucene()["rescore"]] == [100, 30]
-    assert Plan((), 16, 5, "cosine", 1000, 1.0).sql().count("SELECT") == 1
+    assert Shortlists((), 16, 5, "cosine", 1000, 1.0).sql().count("SELECT") == 1

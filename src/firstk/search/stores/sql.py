@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from firstk.exceptions import InvalidInputError
-from firstk.search.stores.contract import Request
+from firstk.search.stores.contract import Request, own_filter
 from firstk.search.stores.filters import Condition
 
 COMPARED = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
@@ -30,11 +29,7 @@ def where_of(
     condition : callable
         From a condition and its number to SQL, with values by name.
     """
-    if request.native is not None:
-        if not isinstance(request.native, str):
-            raise InvalidInputError(
-                f"A filter for {store} is a mapping, or SQL text. Got {type(request.native).__name__}."
-            )
+    if own_filter(request, store, str, "SQL text on 'id' and 'payload'") is not None:
         return f"({request.native})", {}
     parts: list[str] = []
     values: dict[str, Any] = {}

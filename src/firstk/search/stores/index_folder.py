@@ -11,8 +11,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import sqlite3
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,12 +24,11 @@ from firstk._base.atomic_file import atomic_file
 from firstk._base.remote import shown_place
 from firstk._base.rows import unit_rows
 from firstk.exceptions import InvalidInputError
-from firstk.search.stores._reranking import add_reranked, best_first, scores_of
-from firstk.search.stores._rows_file import RowsTable, where_of
 from firstk.search.stores.contract import (
-    Gathered,
+    Engine,
     Id,
     Layout,
+    NamedRows,
     Neighbors,
     Request,
     Rows,
@@ -37,13 +36,17 @@ from firstk.search.stores.contract import (
     explained,
     foreign,
 )
+from firstk.search.stores.named_columns import stored
+from firstk.search.stores.results import Gathered, best_first, scores_of
+from firstk.search.stores.sql import where_of
+from firstk.search.stores.sqlite_rows import RowsTable, condition
 
 _ROWS, _TABLE = "rows.sqlite", "documents"
 _BLOCK = 10_000
 
 
 @dataclass(frozen=True, eq=False)
-class LocalIndex(ABC):
+class IndexFolder(Engine):
     """A folder of rows and an index; a library defines how the index is made, saved and searched.
 
     Attributes
@@ -54,11 +57,6 @@ class LocalIndex(ABC):
     folder: str | Path
     _state: dict[str, Any] = field(default_factory=dict, repr=False)
 
-    metrics: ClassVar[tuple[str, ...]] = ("cosine", "inner_product", "l2")
-    precisions: ClassVar[tuple[str, ...]] = ("float32",)
-    reserved: ClassVar[frozenset[str]] = frozenset()
-    orders_text: ClassVar[bool] = True
-    code_precision: ClassVar[str] = "float32"
     name: ClassVar[str]
     ending: ClassVar[str]
 
@@ -84,10 +82,14 @@ class LocalIndex(ABC):
     def _nearest(self, index: Any, query: np.ndarray, count: int, allowed: np.ndarray | None) -> np.ndarray:
         """Return the keys of the nearest short codes, among those allowed."""
 
+    @abstractmethod
+    def _opened_file(self) -> tuple[Sequence[int], Callable[[int, Any], np.ndarray], int, str | None]:
+        """Return the keys of an index that another program saved, vectors by place and key, their width, the metric."""
+
     # -- what is the same for all ------------------------------------------------------------------------------------
 
     @classmethod
-    def connect(cls, address: str, *_: str, **settings: Any) -> LocalIndex:
+    def connect(cls, address: str, *_: str, **settings: Any) -> IndexFolder:
         """Open a folder."""
         return cls(address, **settings)
 
@@ -114,9 +116,6 @@ class LocalIndex(ABC):
         errors = (sqlite3.Error, OSError, RuntimeError, ValueError, TypeError, AssertionError)
         return explained(self.place, errors, self.folder)
 
-    def check(self, layout: Layout) -> None:  # noqa: B027
-        """Take any layout."""
-
     def layout(self) -> Layout | None:
         """Return the layout, which is in the file of rows."""
         if Path(self.folder).is_file():  # an index that another program saved
@@ -137,6 +136,21 @@ class LocalIndex(ABC):
         if self.layout() is not None:
             with self._rows.transaction():
                 self._rows.drop()
+
+    def read_columns(self, vectors: str | None, ids: str | None) -> NamedRows:
+        """Open the file of an index that another program saved; there are no payloads."""
+        if not Path(self.folder).is_file():
+            raise InvalidInputError(
+                f"There is no {self.name} store and no {self.name} file '{shown_place(self.folder)}'. Check the name."
+            )
+        keys, codes_at, width, metric = self._opened_file()
+
+        def read(size: int) -> Iterator[StoredRows]:
+            for start in range(0, len(keys), size):
+                part = keys[start : start + size]
+                yield stored(np.asarray(part).tolist(), codes_at(start, part), [{}] * len(part))
+
+        return NamedRows(len(keys), width, "vectors", read, metric)
 
     def _forget_index(self) -> None:
         self._state.pop("index", None)
@@ -220,7 +234,7 @@ class LocalIndex(ABC):
         """Find by the index, and rerank in numpy."""
         layout, gathered = self.layout(), Gathered()
         assert layout is not None
-        where, values = where_of(request, self.name)
+        where, values = where_of(request, self.name, condition)
         allowed = self._rows.matching(where, values) if where else None
         count = self._rows.count() if allowed is None else len(allowed)
         index = self._index(layout)[0] if count else None
@@ -232,7 +246,7 @@ class LocalIndex(ABC):
             query, codes = (short, rows.codes[:, : layout.short])
             if request.full is not None:
                 query, codes = request.full[i], rows.codes
-            add_reranked(gathered, rows.ids, codes, rows.payloads, query, layout.compared, request.limit)
+            gathered.add_reranked(rows._replace(codes=codes), query, layout.compared, request.limit)
         return gathered.found
 
     def close(self) -> None:

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from firstk.exceptions import InvalidInputError
-from firstk.search.stores._sql import COMPARED, quoted
-from firstk.search.stores.contract import Id, Layout, Request, Rows, StoredRows, check_ascending, foreign
+from firstk.search.stores.contract import Id, Layout, Rows, StoredRows, check_ascending, foreign
 from firstk.search.stores.filters import Condition
+from firstk.search.stores.sql import COMPARED, quoted
 
 _JSON_KINDS = {"bool": ("true", "false"), "number": ("integer", "real"), "text": ("text",)}
 # SQLite takes 32,766 parameters a statement, older ones 999.
@@ -178,9 +177,9 @@ class RowsTable:
             [row[0] for row in rows], _stacked([row[1] for row in rows]), [json.loads(r[2]) for r in rows]
         )
 
-    def matching(self, condition: str, values: Sequence[Any]) -> np.ndarray:
+    def matching(self, where: str, values: Mapping[str, Any]) -> np.ndarray:
         """Return the keys of rows that meet a condition in SQL, in order."""
-        found = self.connection.execute(f"SELECT key FROM {self.place} WHERE {condition} ORDER BY key", list(values))
+        found = self.connection.execute(f"SELECT key FROM {self.place} WHERE {where} ORDER BY key", values)
         return np.array([row[0] for row in found], dtype=np.int64)
 
 
@@ -188,31 +187,14 @@ def _stacked(codes: Sequence[bytes]) -> np.ndarray:
     return np.frombuffer(b"".join(codes), dtype="<f4").reshape(len(codes), -1).astype(np.float32)
 
 
-def where_of(request: Request, store: str) -> tuple[str, list[Any]]:
-    """Return a condition in SQL and its values; a filter of one's own is SQL on the columns id and payload."""
-    if request.native is not None:
-        if not isinstance(request.native, str):
-            raise InvalidInputError(
-                f"A filter for {store} is a mapping, or SQL text on 'id' and 'payload'. Got "
-                f"{type(request.native).__name__}."
-            )
-        return f"({request.native})", []
-    parts: list[str] = []
-    values: list[Any] = []
-    for one in request.where:
-        text, used = _condition(one)
-        parts.append(text)
-        values += used
-    return " AND ".join(parts), values
-
-
-def _condition(one: Condition) -> tuple[str, list[Any]]:
+def condition(one: Condition, i: int) -> tuple[str, dict[str, Any]]:
     """Compare JSON values of one type only: SQLite would order numbers below text.
 
     Names are compared as they are: paths of SQLite have no way to quote those with double quotes or backslashes.
     """
     kinds = ", ".join(f"'{kind}'" for kind in _JSON_KINDS[one.kind])
-    marks = ", ".join("?" * len(one.values))
-    compared = f"IN ({marks})" if one.operator == "in" else f"{COMPARED[one.operator]} ?"
-    named = f"SELECT 1 FROM json_each(payload) AS one WHERE one.key = ? AND one.type IN ({kinds})"
-    return f"EXISTS ({named} AND one.value {compared})", [one.name, *one.values]
+    values = {f"v{i}_{j}": value for j, value in enumerate(one.values)}
+    marks = ", ".join(f":{name}" for name in values)
+    compared = f"IN ({marks})" if one.operator == "in" else f"{COMPARED[one.operator]} {marks}"
+    named = f"SELECT 1 FROM json_each(payload) AS one WHERE one.key = :n{i} AND one.type IN ({kinds})"
+    return f"EXISTS ({named} AND one.value {compared})", {f"n{i}": one.name} | values

@@ -26,7 +26,7 @@ _MOST_CANDIDATES = 10_000
 
 
 @dataclass(frozen=True)
-class Plan:
+class Shortlists:
     """Prefixes and shortlists of a search, and the recall that they gave.
 
     Attributes
@@ -55,8 +55,8 @@ class Plan:
     asked: float | None = None
 
     @classmethod
-    def of(cls, index: FunnelIndex, limit: int | None = None, *, random_state: int = 0) -> Plan:
-        """Read the plan off an index, and measure its recall.
+    def of(cls, index: FunnelIndex, limit: int | None = None, *, random_state: int = 0) -> Shortlists:
+        """Read the shortlists off an index, and measure its recall.
 
         Parameters
         ----------
@@ -67,7 +67,7 @@ class Plan:
         random_state : int
             Seed of the rows that serve as queries.
         """
-        owner = "Plan.of"
+        owner = "Shortlists.of"
         if not isinstance(index, FunnelIndex) or index.first_stage != "float32":
             raise InvalidInputError(f"{owner} takes a FunnelIndex with first_stage='float32'.")
         if len(index) < 2:
@@ -117,7 +117,7 @@ class Plan:
         first = self.stages[0]
         if first.size > _MOST_CANDIDATES:
             raise InvalidInputError(
-                f"Lucene takes at most {_MOST_CANDIDATES} candidates, and the plan has a shortlist of {first.size}. "
+                f"Lucene takes at most {_MOST_CANDIDATES} candidates, and the first shortlist is one of {first.size}. "
                 "Ask the index for a smaller recall, or for longer prefixes."
             )
         candidates = min(_MOST_CANDIDATES, -(-3 * first.size // 2))
