@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from firstk._base.checks import numba_may_compile
-from firstk.search import calibration
-from firstk.search.calibration import calibration_sample, true_neighbors
-from firstk.search.prefixes import FirstStage
+from firstk.search.funnel import neighbor_ranks as calibration
+from firstk.search.funnel.neighbor_ranks import calibration_sample, true_neighbors
+from firstk.search.funnel.prefixes import FirstStage
 
 
 def codes(n: int = 700, d: int = 40) -> np.ndarray:

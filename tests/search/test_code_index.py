@@ -11,7 +11,8 @@ from safetensors.numpy import save_file
 from firstk import CodeIndex, FunnelIndex, PrefixEncoder, Similarity
 from firstk._base.checks import numba_may_compile
 from firstk.exceptions import CorruptModelError, InvalidInputError
-from firstk.search import FitWarning, _file
+from firstk.search import FitWarning
+from firstk.search import index_file as _file
 
 RNG = np.random.default_rng(0)
 MIXING = np.linalg.qr(RNG.normal(size=(24, 24)))[0] * 0.8 ** np.arange(24)[:, None]
@@ -96,7 +97,7 @@ def test_equal_rows_come_in_the_order_of_their_ids():
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_answers_do_not_depend_on_batches_and_threads(engine, monkeypatch):
-    monkeypatch.setattr("firstk.search.code_index._TILES", 2)
+    monkeypatch.setattr("firstk.search.codes.index._TILES", 2)
     index = CodeIndex.fit(X, encoder=ENCODER, bytes=8, engine=engine)
     whole = index.search(Q, 9, threads=1)
     for threads in (2, 3, 7, None):
@@ -201,7 +202,7 @@ def test_saving_replaces_and_a_failure_leaves_the_old_file(tmp_path, monkeypatch
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("firstk.search._file.tensors.sealed", full)
+    monkeypatch.setattr("firstk.search.index_file.tensors.sealed", full)
     with pytest.raises(InvalidInputError, match="no space left"):
         INDEX.save(path)
     monkeypatch.undo()

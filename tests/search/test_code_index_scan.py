@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from firstk._base.checks import numba_may_compile
 from firstk.bits.codebooks import joined_books
-from firstk.search.code_scan import TILE, PackedRows, Tables, best, nearest
-from firstk.search.packing import HALF, packing_of
+from firstk.search.codes.packing import HALF, packing_of
+from firstk.search.codes.scan import TILE, PackedRows, Tables, best, nearest
 
 COMPILED = pytest.mark.skipif(not numba_may_compile(), reason="needs numba, of the extra 'search'")
 METRICS = ("cosine", "inner_product", "l2")
@@ -170,7 +170,7 @@ def test_bounds_hold_and_fit_into_their_types(depths, metric, seed, threshold, l
     "depths", [[8, 6, 5, 4, 3, 3, 2, 1, 1, 1], [4] * 6, [1] * 40, [8, 8, 8], [2, 0, 3, 0, 3], [0, 0]]
 )
 def test_engines_agree_bit_for_bit(metric, depths, levels):
-    from firstk.search import _compiled_codes
+    from firstk.search.codes import _compiled as _compiled_codes
 
     for n, m, size in ((1, 1, 1), (33, 2, 5), (700, 5, 12), (5000, 3, 300)):
         if not (levels or any(depths)):
@@ -191,7 +191,7 @@ def test_engines_agree_bit_for_bit(metric, depths, levels):
 @pytest.mark.parametrize("levels", [0, 2])
 @pytest.mark.parametrize("many", [2, 1000])
 def test_thresholds_from_a_sample_lose_nothing(metric, many, levels, monkeypatch):
-    from firstk.search import _compiled_codes
+    from firstk.search.codes import _compiled as _compiled_codes
 
     quantizer, codes, _, queries = made([4, 3, 3, 2, 2, 2, 2, 2, 1, 1, 1, 1], 4000, 6, metric, levels=levels)
     # Sorted by nearness to the first query: whatever tiles are sampled, they are not like the others.
@@ -217,7 +217,7 @@ def test_thresholds_from_a_sample_lose_nothing(metric, many, levels, monkeypatch
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("levels", [0, 2])
 def test_queries_of_any_size(scale, metric, levels):
-    from firstk.search import _compiled_codes
+    from firstk.search.codes import _compiled as _compiled_codes
 
     _, _, rows, queries = made([5, 4, 3, 2, 1, 1], 500, 3, metric, levels=levels)
     tables = Tables.of(rows.packing, queries * scale)

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from firstk import FunnelIndex, PrefixEncoder, Similarity
 from firstk._base.checks import numba_may_compile
 from firstk.data import load_digits, load_fashion_mnist, load_mnist
-from firstk.search import OrderWarning, Schedule, Stage, _plain
-from firstk.search.funnel import search_block
-from firstk.search.layout import build_layout
-from firstk.search.prefixes import FirstStage
+from firstk.search import OrderWarning, Schedule, Stage
+from firstk.search.funnel import _numpy as _plain
+from firstk.search.funnel.arrays import build_arrays
+from firstk.search.funnel.block_search import search_block
+from firstk.search.funnel.prefixes import FirstStage
 from search.slow_search import brute_force, counted_funnel
 
 METRICS = ["l2", "inner_product", "cosine"]
@@ -114,7 +115,7 @@ def test_the_multiply_adds_are_those_of_a_slow_count(metric, seed):
     sizes = np.sort(rng.integers(3, n + 1, 2))[::-1]
     stages = tuple(Stage(int(k), int(size)) for k, size in zip(ks, sizes, strict=True))
     schedule = Schedule(stages, n, 3, exact_k=int(ks[0]), remainder_cosine=0.3)
-    layout = build_layout(Z, metric != "inner_product", schedule, FirstStage("float32"))
+    layout = build_arrays(Z, metric != "inner_product", schedule, FirstStage("float32"))
     Q = ordered(4, d, seed + 1)
     found = search_block(layout, _plain, Q, 3, exact=False)
     for i, q in enumerate(Q):
@@ -122,7 +123,7 @@ def test_the_multiply_adds_are_those_of_a_slow_count(metric, seed):
         assert found.rows[i].tolist() == rows
         assert found.spent[i] == count
     if "compiled" in ENGINES:
-        from firstk.search import _compiled
+        from firstk.search.funnel import _compiled
 
         compiled = search_block(layout, _compiled, Q, 3, exact=False)
         assert np.array_equal(compiled.rows, found.rows)

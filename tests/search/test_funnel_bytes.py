@@ -6,8 +6,8 @@ import pytest
 from firstk import FunnelIndex, PrefixEncoder
 from firstk._base.checks import numba_may_compile
 from firstk.exceptions import CorruptModelError, InvalidInputError
-from firstk.search import _file
-from firstk.search.code_scan import nearest
+from firstk.search import index_file as _file
+from firstk.search.codes.scan import nearest
 
 RNG = np.random.default_rng(0)
 Z = (RNG.normal(size=(4000, 64)) * (1 + np.arange(64)) ** -0.7 + 0.2).astype(np.float32)

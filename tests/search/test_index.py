@@ -16,7 +16,8 @@ from safetensors.numpy import save_file
 from firstk import CodeIndex, FunnelIndex, PrefixEncoder
 from firstk._base import atomic_file as atomic_files
 from firstk.exceptions import CorruptModelError, InvalidInputError
-from firstk.search import FitWarning, Schedule, _file
+from firstk.search import FitWarning, Schedule
+from firstk.search import index_file as _file
 
 RNG = np.random.default_rng(0)
 Z = (RNG.normal(size=(300, 12)) * 0.7 ** np.arange(12)).astype(np.float32)
@@ -285,7 +286,7 @@ def test_without_compilation(monkeypatch):
     numba = pytest.importorskip("numba", reason="the compiled path needs numba")
     found = FunnelIndex.fit(Z, schedule=STAGES, engine="numpy").search(Z[:5])
     monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
-    monkeypatch.setattr("firstk.search.index._LARGE", 10)
+    monkeypatch.setattr("firstk.search.funnel.index._LARGE", 10)
     assert (FunnelIndex.fit(Z, schedule=STAGES).search(Z[:5]).ids == found.ids).all()
     with pytest.raises(InvalidInputError, match=r"NUMBA_DISABLE_JIT=1 .* use engine='numpy'"):
         FunnelIndex.fit(Z, schedule=STAGES, engine="compiled").search(Z[:5])

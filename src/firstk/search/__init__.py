@@ -14,20 +14,20 @@ from firstk._base.lazy_names import lazy_names
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "firstk.search.code_fit": ["FitWarning"],
-        "firstk.search.code_index": ["CodeIndex"],
-        "firstk.search.faiss_bytes": ["bytes_to_faiss"],
-        "firstk.search.index": ["FunnelIndex", "SearchResult"],
-        "firstk.search.schedule": ["OrderWarning", "Schedule", "Stage"],
+        "firstk.search.codes.cell_fit": ["FitWarning"],
+        "firstk.search.codes.index": ["CodeIndex"],
+        "firstk.search.codes.to_faiss": ["bytes_to_faiss"],
+        "firstk.search.funnel.index": ["FunnelIndex", "SearchResult"],
+        "firstk.search.funnel.schedule": ["OrderWarning", "Schedule", "Stage"],
     },
 )
 
 if TYPE_CHECKING:
-    from firstk.search.code_fit import FitWarning
-    from firstk.search.code_index import CodeIndex
-    from firstk.search.faiss_bytes import bytes_to_faiss
-    from firstk.search.index import FunnelIndex, SearchResult
-    from firstk.search.schedule import OrderWarning, Schedule, Stage
+    from firstk.search.codes.cell_fit import FitWarning
+    from firstk.search.codes.index import CodeIndex
+    from firstk.search.codes.to_faiss import bytes_to_faiss
+    from firstk.search.funnel.index import FunnelIndex, SearchResult
+    from firstk.search.funnel.schedule import OrderWarning, Schedule, Stage
 
 __all__ = [
     "CodeIndex",

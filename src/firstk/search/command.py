@@ -86,8 +86,9 @@ def move(
     a kill, the same command with --resume goes on: no row is lost, and none is there twice. --dry-run tells first what
     it will take.
 
-    Codes that firstk wrote are moved as they are: from file to file byte for byte, into a store decoded to float32, from
-    store to store with the indexed prefix and the longer code. To cut them, give the --model that made them. Embedded bits stay in files, where --bytes-per-vector cuts them.
+    Codes that firstk wrote are moved as they are: from file to file byte for byte, into a store decoded to float32,
+    from store to store with both lengths, the indexed and the longer one. To cut them, give the --model that made them.
+    Embedded bits stay in files, where --bytes-per-vector cuts them.
     """
     from firstk.encoder import FittedEncoder
     from firstk.search import moving

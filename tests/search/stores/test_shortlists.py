@@ -9,7 +9,7 @@ import pytest
 
 from firstk import FunnelIndex, PrefixEncoder
 from firstk.exceptions import InvalidInputError
-from firstk.search.schedule import Stage
+from firstk.search.funnel.schedule import Stage
 from firstk.search.stores.shortlists import Shortlists, measured_recall
 from search.stores.slow_search import closeness, unit
 

@@ -15,8 +15,8 @@ from firstk.bits import Embedded
 from firstk.data.files import CodeRecord, VectorTable, missing_column, open_vectors
 from firstk.exceptions import InvalidInputError
 from firstk.integrations import ID_COLUMN, Documents
+from firstk.search.ids_and_payloads import Points
 from firstk.search.moving.contract import Source, SourceFacts
-from firstk.search.points import Points
 from firstk.search.stores import connect, is_address
 from firstk.search.stores.contract import Engine, ForeignStoreError, Id, StoredRows
 from firstk.search.stores.prefix_store import plain_id, plain_payload

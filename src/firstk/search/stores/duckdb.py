@@ -173,22 +173,24 @@ class DuckDB(Engine):
         return int(self.rows_of(f"SELECT count(*) FROM {quoted(self.table)}")[0][0])
 
     def read(self, size: int) -> Iterator[StoredRows]:
-        """Yield rows in the order of the file."""
+        """Yield rows in the order of their ids."""
         layout = self.layout()
         column = "short" if layout is None or layout.full is None else '"full"'
-        for rows in self._pages(size, ["id", column, "payload"]):
-            _, ids, codes, payloads = zip(*rows, strict=True)
+        for rows in self._pages(size, "id", [column, "payload"]):
+            ids, codes, payloads = zip(*rows, strict=True)
             yield StoredRows(list(ids), np.array(codes, dtype=np.float32), [json.loads(one) for one in payloads])
 
-    def _pages(self, size: int, columns: Sequence[str]) -> Iterator[list[Any]]:
-        """Yield rowid and columns by rowid, whose order is that of the file: a page reads no more than it returns."""
-        wanted, last = ", ".join(["rowid", *columns]), -1
+    def _pages(self, size: int, key: str, columns: Sequence[str]) -> Iterator[list[Any]]:
+        """Yield a key and columns in the order of the key; by rowid, a page reads no more than it returns."""
+        wanted, last = ", ".join([key, *columns]), list[Any]()
         while rows := self.rows_of(
-            f"SELECT {wanted} FROM {quoted(self.table)} WHERE rowid > ? ORDER BY rowid LIMIT {int(size)}", [last]
+            f"SELECT {wanted} FROM {quoted(self.table)} {f'WHERE {key} > ? ' if last else ''}ORDER BY {key} "
+            f"LIMIT {int(size)}",
+            last,
         ):
-            check_ascending([row[0] for row in rows], last)
+            check_ascending([row[0] for row in rows], *last)
             yield rows
-            last = rows[-1][0]
+            last = [rows[-1][0]]
 
     def read_columns(self, vectors: str | None, ids: str | None) -> NamedRows:
         """Open a table; ids are its primary key, and all other columns the payload."""
@@ -218,7 +220,7 @@ class DuckDB(Engine):
         others = [name for name in names if name not in (vector, key)]
 
         def read(size: int) -> Iterator[StoredRows]:
-            for rows in self._pages(size, [ident, column, *map(quoted, others)]):
+            for rows in self._pages(size, "rowid", [ident, column, *map(quoted, others)]):
                 payloads = [dict(zip(others, row[3:], strict=True)) for row in rows]
                 yield stored([row[1] for row in rows], np.array([row[2] for row in rows], np.float32), payloads)
 

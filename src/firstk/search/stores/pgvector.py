@@ -327,8 +327,10 @@ class Pgvector(Engine):
 
     def read(self, size: int) -> Iterator[StoredRows]:
         """Yield rows in the order of their ids."""
+        last: tuple[Any, ...] = ()
         for ids, codes, payloads in self._pages(size, "id", "code", "payload"):
-            check_ascending(ids)
+            check_ascending(ids, *last)
+            last = (ids[-1],)
             yield StoredRows(list(ids), codes, list(payloads))
 
     def _pages(self, size: int, key: str, code: str, payload: str, values: Sequence[Any] = ()) -> Iterator[Any]:

@@ -27,7 +27,7 @@ from firstk._base.checks import (
 from firstk._base.progress import Verbose, progress_bar
 from firstk.exceptions import InvalidInputError
 from firstk.integrations import Codes, Documents, EncoderLike
-from firstk.search.points import Ids, Payloads, Points
+from firstk.search.ids_and_payloads import Ids, Payloads, Points
 from firstk.search.stores.contract import (
     Engine,
     Id,

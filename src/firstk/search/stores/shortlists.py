@@ -15,8 +15,8 @@ import numpy as np
 from firstk._base.checks import check_count
 from firstk._base.rows import unit_rows
 from firstk.exceptions import InvalidInputError
-from firstk.search.index import FunnelIndex
-from firstk.search.schedule import Stage
+from firstk.search.funnel.index import FunnelIndex
+from firstk.search.funnel.schedule import Stage
 from firstk.search.stores.pgvector import OPERATORS, quoted
 
 # Rows that serve as queries, at most, and how many of them are ranked at once.

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from firstk.search.byte_prefixes import BytePrefixes
-from firstk.search.code_scan import nearest
-from firstk.search.layout import REMAINDER_ROUNDING, Layout, Queries, Scan
+from firstk.search.codes.scan import nearest
+from firstk.search.funnel.arrays import REMAINDER_ROUNDING, FunnelArrays, Queries, Scan
+from firstk.search.funnel.byte_prefixes import BytePrefixes
 
 # Numbers held at once while coordinates are added.
 _BLOCK = 1 << 20
@@ -35,7 +35,7 @@ def nearness(scan: Scan) -> np.ndarray:
     return N
 
 
-def shortlist(layout: Layout, queries: Queries, size: int) -> tuple[np.ndarray, np.ndarray]:
+def shortlist(layout: FunnelArrays, queries: Queries, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the `size` nearest rows of each query by the first stage, in order of rows, and the multiply-adds."""
     m, n = len(queries), len(layout.codes)
     if size == n:
@@ -62,7 +62,7 @@ def collect(scan: Scan, thresholds: np.ndarray) -> Iterator[tuple[np.ndarray, ..
 
 
 def grow(
-    layout: Layout,
+    layout: FunnelArrays,
     queries: Queries,
     pairs: tuple[np.ndarray, np.ndarray],
     costs: np.ndarray,
@@ -99,7 +99,7 @@ def grow(
 
 
 def _lower_bound(
-    layout: Layout, queries: Queries, q: np.ndarray, x: np.ndarray, costs: np.ndarray, e: int
+    layout: FunnelArrays, queries: Queries, q: np.ndarray, x: np.ndarray, costs: np.ndarray, e: int
 ) -> np.ndarray:
     left, right = queries.remainders[q, e], layout.remainders[x, e].astype(np.float64)
     if layout.euclidean:

@@ -28,15 +28,15 @@ from firstk._base.progress import Verbose, showing
 from firstk.data import CodeStamp
 from firstk.encoder import FittedEncoder
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
-from firstk.search import _plain
-from firstk.search._file import pack_encoder, read_index, unpack_encoder, write_index
-from firstk.search.byte_prefixes import BytePrefixes, fit_cells
-from firstk.search.funnel import search_block
-from firstk.search.layout import Layout, build_layout, no_bounds
-from firstk.search.planning import choose_schedule
-from firstk.search.prefixes import FIRST_STAGES, FirstStage
-from firstk.search.schedule import Schedule, check_request, check_schedule, given_schedule
-from firstk.search.store import METRICS, Store, WriteLock, as_codes, check_stored, known_ids, new_ids
+from firstk.search.funnel import _numpy as _plain
+from firstk.search.funnel.arrays import FunnelArrays, build_arrays, no_bounds
+from firstk.search.funnel.block_search import search_block
+from firstk.search.funnel.byte_prefixes import BytePrefixes, fit_cells
+from firstk.search.funnel.prefixes import FIRST_STAGES, FirstStage
+from firstk.search.funnel.schedule import Schedule, check_request, check_schedule, given_schedule
+from firstk.search.funnel.schedule_choice import choose_schedule
+from firstk.search.index_file import pack_encoder, read_index, unpack_encoder, write_index
+from firstk.search.rows_and_ids import METRICS, RowsAndIds, WriteLock, as_codes, check_stored, known_ids, new_ids
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -93,19 +93,19 @@ class _State:
 
     Attributes
     ----------
-    store : Store
+    store : RowsAndIds
     next_id : int
     schedule : Schedule
     stored : BytePrefixes or None
-    layout : list of Layout
+    layout : list of FunnelArrays
         Empty until the first search.
     """
 
-    store: Store
+    store: RowsAndIds
     next_id: int
     schedule: Schedule
     stored: BytePrefixes | None
-    layout: list[Layout] = field(default_factory=list, init=False)
+    layout: list[FunnelArrays] = field(default_factory=list, init=False)
 
     def __len__(self) -> int:
         return len(self.store)
@@ -141,7 +141,7 @@ class FunnelIndex:
 
     def __init__(
         self,
-        store: Store,
+        store: RowsAndIds,
         schedule: Schedule,
         *,
         metric: str = "l2",
@@ -242,7 +242,7 @@ class FunnelIndex:
                 chosen = choose_schedule(codes, euclidean, form, recall, n_neighbors, random_state)
         stored = None if form.cells is None else BytePrefixes.of(form.cells, euclidean, codes)
         # A copy: the index must not change when the caller's array does.
-        store = Store(codes.copy() if np.shares_memory(codes, Z) else codes, numbers)
+        store = RowsAndIds(codes.copy() if np.shares_memory(codes, Z) else codes, numbers)
         facts = {"metric": metric, "first_stage": first_stage, "engine": engine}
         return cls(store, chosen, **facts, encoder=fitted, next_id=int(numbers.max()) + 1, stored=stored, stamp=stamp)
 
@@ -394,17 +394,17 @@ class FunnelIndex:
         scores = {"l2": costs, "inner_product": -costs, "cosine": 1 - costs / 2}[self.metric]
         return scores.astype(np.float32)
 
-    def _layout(self, now: _State) -> Layout:
+    def _layout(self, now: _State) -> FunnelArrays:
         """Return the layout of a state, which keeps it."""
         if not now.layout:
             euclidean = self.metric != "inner_product"
-            now.layout.append(build_layout(now.store.rows, euclidean, now.schedule, self._form(now), now.stored))
+            now.layout.append(build_arrays(now.store.rows, euclidean, now.schedule, self._form(now), now.stored))
         return now.layout[0]
 
     def _operations(self, rows: int) -> ModuleType:
         if not is_compiled(self.engine, rows):
             return _plain
-        from firstk.search import _compiled
+        from firstk.search.funnel import _compiled
 
         return _compiled
 
@@ -436,7 +436,7 @@ class FunnelIndex:
         facts, arrays = read_index(path)
         try:
             store, metric = (
-                Store(arrays["codes"], arrays["ids"]),
+                RowsAndIds(arrays["codes"], arrays["ids"]),
                 check_choice(facts["metric"], METRICS, "metric", "FunnelIndex"),
             )
             check_stored(store.rows, store.ids, facts["d"], facts["next_id"], metric, f"'{path}'")

@@ -1,4 +1,4 @@
-"""Store: the rows of an index and their ids; rows are added and removed by making another store.
+"""The rows of an index and their ids; rows are added and removed by making another store.
 
 Rows keep the order in which they were added, so a store after adds and removals is the one built from what is left.
 """
@@ -62,7 +62,7 @@ class WriteLock:
         return WriteLock, ()
 
 
-class Store:
+class RowsAndIds:
     """float32 rows and their int64 ids, which do not change while the store is read.
 
     Additions write past the rows of this store, into memory that the next one shares: only the latest store may be
@@ -90,7 +90,7 @@ class Store:
         """Their ids."""
         return self._ids[: self._n]
 
-    def appended(self, rows: np.ndarray, ids: np.ndarray) -> Store:
+    def appended(self, rows: np.ndarray, ids: np.ndarray) -> RowsAndIds:
         """Return a store with rows at the end; capacity doubles, so that many small additions cost what one does."""
         needed, held, names = self._n + len(rows), self._rows, self._ids
         if needed > len(held):
@@ -98,11 +98,11 @@ class Store:
             held, names = _enlarged(held, self._n, capacity), _enlarged(names, self._n, capacity)
         held[self._n : needed] = rows
         names[self._n : needed] = ids
-        return Store(held, names, needed)
+        return RowsAndIds(held, names, needed)
 
-    def kept(self, mask: np.ndarray) -> Store:
+    def kept(self, mask: np.ndarray) -> RowsAndIds:
         """Return a store of the rows of a mask, in their order."""
-        return Store(self.rows[mask], self.ids[mask])
+        return RowsAndIds(self.rows[mask], self.ids[mask])
 
 
 def _enlarged(array: np.ndarray, used: int, capacity: int) -> np.ndarray:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from firstk.exceptions import InvalidInputError
-from firstk.search.code_scan import best
-from firstk.search.store import as_ids
+from firstk.search.codes.scan import best
+from firstk.search.rows_and_ids import as_ids
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

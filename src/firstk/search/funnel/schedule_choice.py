@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from firstk.search.calibration import CalibrationSample, calibration_sample
-from firstk.search.prefixes import FirstStage
-from firstk.search.schedule import OrderWarning, Schedule, Stage, full_scan
+from firstk.search.funnel.neighbor_ranks import CalibrationSample, calibration_sample
+from firstk.search.funnel.prefixes import FirstStage
+from firstk.search.funnel.schedule import OrderWarning, Schedule, Stage, full_scan
 
 # Rows that neighbors are ranked among, at most: time stays bounded whatever the store.
 _ROWS = 1 << 17

@@ -20,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
-from firstk.search.packing import Packing
+from firstk.search.codes.packing import Packing
 
 # Rows of a tile: what one instruction looks up.
 TILE = 32

@@ -1,4 +1,4 @@
-"""Layout: arrays that a search needs, computed from the codes, the metric and the schedule.
+"""Arrays that a search needs, computed from the codes, the metric and the schedule.
 
 It is computed when it is first needed and discarded when rows are added or removed. The search rests on two facts. A
 prefix of the code gives a partial cost, c_k = |q_k - x_k|^2 or -<q_k, x_k>, and the norms of what is left, r_q and r_x,
@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from firstk.exceptions import InvalidInputError
-from firstk.search.byte_prefixes import BytePrefixes
-from firstk.search.prefixes import FirstStage, Prefixes, Tiles
-from firstk.search.schedule import Schedule
+from firstk.search.funnel.byte_prefixes import BytePrefixes
+from firstk.search.funnel.prefixes import FirstStage, Prefixes, Tiles
+from firstk.search.funnel.schedule import Schedule
 
 _ROWS_AT_ONCE = 8192
 # Rows of the sample that finds the scan a threshold to start from, as a share of the store; none below this many.
@@ -93,7 +93,7 @@ class Queries:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class FunnelArrays:
     """Prefixes, norms and remainders of a store.
 
     Attributes
@@ -178,13 +178,13 @@ def no_bounds() -> InvalidInputError:
     )
 
 
-def build_layout(
+def build_arrays(
     codes: np.ndarray,
     euclidean: bool,
     schedule: Schedule,
     first_stage: FirstStage,
     stored: BytePrefixes | None = None,
-) -> Layout:
+) -> FunnelArrays:
     """Compute a layout in one pass over the codes; `stored` are the bytes of its rows, where they are kept."""
     n, d = codes.shape
     edges = _edges(schedule, d)
@@ -194,7 +194,7 @@ def build_layout(
     if stored is not None:
         none = np.empty(0, np.float32)
         first = Columns(stored, k, none, none)
-        return Layout(codes, euclidean, edges, centre, norms, remainders, first, None, None, schedule)
+        return FunnelArrays(codes, euclidean, edges, centre, norms, remainders, first, None, None, schedule)
     Y = codes[:, : max(k, exact_k)] - centre[: max(k, exact_k)]
     prefixes = first_stage.prefixes(Y, centre, max(k, exact_k), euclidean)
 
@@ -210,7 +210,7 @@ def build_layout(
         half = 0.5 * norms**2 if euclidean else np.zeros(n)
         exact = _columns(prefixes, exact_k, -half, left(exact_k))
     first = _estimating(prefixes, k, left(k), euclidean)
-    return Layout(codes, euclidean, edges, centre, norms, remainders, first, sample, exact, schedule)
+    return FunnelArrays(codes, euclidean, edges, centre, norms, remainders, first, sample, exact, schedule)
 
 
 def _estimating(prefixes: Prefixes, k: int, left: np.ndarray, euclidean: bool) -> Columns:

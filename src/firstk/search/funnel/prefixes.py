@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from firstk.bits import Embedded
-from firstk.search.byte_prefixes import BytePrefixes
+from firstk.search.funnel.byte_prefixes import BytePrefixes
 
 # Rows of a tile: with 32 coordinates of float32 a tile takes 128 KiB, which a second-level cache keeps.
 TILE = 1024

@@ -21,14 +21,14 @@ from firstk.data import CodeStamp
 from firstk.encoder import check_fitted
 from firstk.encoder.quantizer import METRICS, EmbeddedQuantizer
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
-from firstk.search import code_scan
-from firstk.search._file import BYTES_FORMAT, pack_encoder, read_index, unpack_encoder, write_index
-from firstk.search.code_fit import Fit, FitWarning, expected_error
-from firstk.search.code_scan import PackedRows, Tables
-from firstk.search.index import ENGINES, SearchResult, checked_threads, is_compiled, over_blocks
-from firstk.search.packing import packing_of
-from firstk.search.rerank import FloatCodes, reranked
-from firstk.search.store import WriteLock, known_ids, new_ids
+from firstk.search.codes import scan as code_scan
+from firstk.search.codes.cell_fit import Fit, FitWarning, expected_error
+from firstk.search.codes.packing import packing_of
+from firstk.search.codes.rerank import FloatCodes, reranked
+from firstk.search.codes.scan import PackedRows, Tables
+from firstk.search.funnel.index import ENGINES, SearchResult, checked_threads, is_compiled, over_blocks
+from firstk.search.index_file import BYTES_FORMAT, pack_encoder, read_index, unpack_encoder, write_index
+from firstk.search.rows_and_ids import WriteLock, known_ids, new_ids
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -339,7 +339,7 @@ class CodeIndex:
     def _nearest(self, now: _State, queries: np.ndarray, size: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
         """Return ids and nearness of the `size` nearest rows of each query, nearest first."""
         if is_compiled(self.engine, len(now)):
-            from firstk.search._compiled_codes import nearest
+            from firstk.search.codes._compiled import nearest
         else:
             nearest = code_scan.nearest
         rows, m, tiles = now.rows, len(queries), len(now.rows.tiles)

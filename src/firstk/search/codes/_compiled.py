@@ -29,8 +29,8 @@ from firstk._base.simd_bytes import (
     low_half,
     no_words,
 )
-from firstk.search._compiled import Arrays, Lanes, _keep_nearest, jit
-from firstk.search.code_scan import PackedRows, Tables
+from firstk.search.codes.scan import PackedRows, Tables
+from firstk.search.funnel._compiled import Arrays, Lanes, _keep_nearest, jit
 
 # Tiles that stay in the first-level cache while all queries pass over them.
 _TILES = 16

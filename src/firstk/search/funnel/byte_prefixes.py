@@ -13,9 +13,9 @@ import numpy as np
 
 from firstk.bits import Embedded, read_embedded
 from firstk.exceptions import InvalidInputError
-from firstk.search import code_scan
-from firstk.search.code_scan import PackedRows, Tables
-from firstk.search.packing import packing_of
+from firstk.search.codes import scan as code_scan
+from firstk.search.codes.packing import packing_of
+from firstk.search.codes.scan import PackedRows, Tables
 
 # Rows that the cells are fitted on, at most, and bytes of a row where their number is not given.
 _SAMPLE, _BYTES = 8192, 32

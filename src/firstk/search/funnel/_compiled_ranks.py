@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from firstk._base.simd import LANES, above, add, fma, load, splat, store, sub
-from firstk.search._compiled import Arrays, Lanes, _popcount, jit
+from firstk.search.funnel._compiled import Arrays, Lanes, _popcount, jit
 
 
 def padded(n: int) -> int:

@@ -20,7 +20,7 @@ from firstk.exceptions import InvalidInputError
 from firstk.integrations import Codes
 from firstk.integrations.faiss import Index, PreTransform, check_linear, transformed
 from firstk.search import CodeIndex
-from firstk.search.packing import Packing, Slots
+from firstk.search.codes.packing import Packing, Slots
 
 if TYPE_CHECKING:
     import faiss as _faiss

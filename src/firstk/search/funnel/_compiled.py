@@ -13,10 +13,10 @@ import numba
 import numpy as np
 
 from firstk._base.simd import LANES, above, fma, load, load_wide, lowest_bit, prefetch, splat, store, sub, sum_lanes
-from firstk.search import _plain
-from firstk.search.byte_prefixes import BytePrefixes
-from firstk.search.layout import REMAINDER_ROUNDING, Layout, Queries, Scan
-from firstk.search.prefixes import GROUP, Bits, Tiles
+from firstk.search.funnel import _numpy as _plain
+from firstk.search.funnel.arrays import REMAINDER_ROUNDING, FunnelArrays, Queries, Scan
+from firstk.search.funnel.byte_prefixes import BytePrefixes
+from firstk.search.funnel.prefixes import GROUP, Bits, Tiles
 
 # Queries that share a load of a row, and queries that share a tile.
 _TOGETHER, _QUERIES = 4, 64
@@ -230,13 +230,13 @@ def _run(scan: Scan, found: Arrays, size: int, span: tuple[int, int] | None = No
     run(prefixes.tiles, span or whole, queries, (columns.bias, columns.remainder, lift), found, size)
 
 
-def shortlist(layout: Layout, queries: Queries, size: int) -> tuple[np.ndarray, np.ndarray]:
+def shortlist(layout: FunnelArrays, queries: Queries, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the `size` nearest rows of each query by the first stage, and the multiply-adds."""
     m, n = len(queries), len(layout.codes)
     if size == n:
         return _plain.every_row(m, n)
     if isinstance(layout.first.prefixes, BytePrefixes):
-        from firstk.search._compiled_codes import nearest  # which takes its own from here
+        from firstk.search.codes._compiled import nearest  # which takes its own from here
 
         return layout.first.prefixes.shortlist(queries.codes, size, nearest)
     scan = layout.estimate(queries)
@@ -350,7 +350,7 @@ def _grow(
 
 
 def grow(
-    layout: Layout,
+    layout: FunnelArrays,
     queries: Queries,
     pairs: tuple[np.ndarray, np.ndarray],
     costs: np.ndarray,

@@ -16,7 +16,7 @@ import numpy as np
 from firstk._base.checks import numba_may_compile
 from firstk._base.concurrency import cores, ordered_map
 from firstk._base.progress import progress_bar
-from firstk.search.prefixes import FirstStage, Prefixes
+from firstk.search.funnel.prefixes import FirstStage, Prefixes
 
 # Rows that serve as queries, at most.
 QUERIES = 512
@@ -195,7 +195,7 @@ class _Sample:
 
     def _compiled(self) -> Callable[[slice], tuple[np.ndarray, np.ndarray]]:
         """Return what counts as `_of_chunk` does, compiled; what all chunks need is made once."""
-        from firstk.search._compiled_calibration import count_block, padded
+        from firstk.search.funnel._compiled_ranks import count_block, padded
 
         order = np.argsort(self.limits, axis=2)
         limits = np.take_along_axis(self.limits, order, axis=2)

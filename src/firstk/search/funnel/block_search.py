@@ -10,7 +10,7 @@ from types import ModuleType
 
 import numpy as np
 
-from firstk.search.layout import Layout, Queries
+from firstk.search.funnel.arrays import FunnelArrays, Queries
 
 # Share of a limit by which float64 sums may be off.
 _ROUNDING = 1e-9
@@ -25,7 +25,7 @@ class BlockResult:
     spent: np.ndarray
 
 
-def search_block(layout: Layout, operations: ModuleType, Q: np.ndarray, n: int, exact: bool) -> BlockResult:
+def search_block(layout: FunnelArrays, operations: ModuleType, Q: np.ndarray, n: int, exact: bool) -> BlockResult:
     """Find the n nearest rows of each query: by the schedule, or provably with `exact`.
 
     Exact: the funnel's n-th cost is an upper bound of the true one. A second scan collects every row whose lower
@@ -50,13 +50,13 @@ def search_block(layout: Layout, operations: ModuleType, Q: np.ndarray, n: int, 
     return BlockResult(*_nearest(query, row, cost, len(queries), n), spent)
 
 
-def _sees_everything(layout: Layout, n: int) -> bool:
+def _sees_everything(layout: FunnelArrays, n: int) -> bool:
     """Tell whether the schedule finishes every row, so that its answer is exact already."""
     rows = len(layout.codes)
     return all(size == rows for size in layout.schedule.sizes(rows, n))
 
 
-def _by_schedule(layout: Layout, operations: ModuleType, queries: Queries, n: int) -> BlockResult:
+def _by_schedule(layout: FunnelArrays, operations: ModuleType, queries: Queries, n: int) -> BlockResult:
     """Shortlist on the first stage, narrow on the others, finish what is left."""
     m = len(queries)
     sizes = layout.schedule.sizes(len(layout.codes), n)
@@ -74,7 +74,7 @@ def _by_schedule(layout: Layout, operations: ModuleType, queries: Queries, n: in
 
 
 def _finish(
-    layout: Layout, operations: ModuleType, queries: Queries, found: BlockResult, at: int, n: int
+    layout: FunnelArrays, operations: ModuleType, queries: Queries, found: BlockResult, at: int, n: int
 ) -> BlockResult:
     """Add all coordinates that are missing: to the n most likely rows first, whose costs then limit the others."""
     m, last = len(queries), len(layout.edges) - 1
@@ -94,13 +94,13 @@ def _finish(
     return BlockResult(*_nearest(query, row, np.concatenate([done, rest[alive]]), m, n), spent + more)
 
 
-def _slackened(layout: Layout, queries: Queries, costs: np.ndarray) -> np.ndarray:
+def _slackened(layout: FunnelArrays, queries: Queries, costs: np.ndarray) -> np.ndarray:
     """Return limits a little above costs, for the rounding of float64."""
     scale = costs if layout.euclidean else queries.norms * float(layout.norms.max())
     return costs + _ROUNDING * scale
 
 
-def _estimates(layout: Layout, queries: Queries, rows: np.ndarray, costs: np.ndarray, edge: int) -> np.ndarray:
+def _estimates(layout: FunnelArrays, queries: Queries, rows: np.ndarray, costs: np.ndarray, edge: int) -> np.ndarray:
     """Return the expected costs, given partial costs, up to a constant of the query."""
     cosine = layout.schedule.remainder_cosine
     if layout.euclidean or cosine == 0:
