@@ -13,7 +13,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from firstk._base.checks import numba_may_compile
 from firstk._base.concurrency import cores, ordered_map
 from firstk._base.progress import progress_bar
 from firstk.search.funnel.prefixes import FirstStage, Prefixes
@@ -24,8 +23,6 @@ QUERIES = 512
 _BLOCK, _CHUNK = 128, 4096
 # Share of the mean square of rows up to which that of their mean costs float32 no digit.
 _SMALL_MEAN = 0.01
-# Rows from which ranks are counted by compiled code.
-_LARGE = 1 << 13
 _GRID = (2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 
 
@@ -186,52 +183,11 @@ class _Sample:
     def ranks_and_kept(self, done: Callable[[], object] = lambda: None) -> tuple[np.ndarray, np.ndarray]:
         """Ranks at every k, shape (len(ks), m, neighbors), and the mean number of rows that no bound excludes."""
         ranks, kept = np.zeros(self.limits.shape, np.int64), np.zeros(len(self.ks), np.int64)
-        count = self._compiled() if len(self.Y) >= _LARGE and numba_may_compile() else self._of_chunk
-        for counted, left in ordered_map(count, _blocks(len(self.Y), _CHUNK), cores()):
+        for counted, left in ordered_map(self._of_chunk, _blocks(len(self.Y), _CHUNK), cores()):
             ranks += counted
             kept += left
             done()
         return ranks, kept / min(_BLOCK, len(self.asked))
-
-    def _compiled(self) -> Callable[[slice], tuple[np.ndarray, np.ndarray]]:
-        """Return what counts as `_of_chunk` does, compiled; what all chunks need is made once."""
-        from firstk.search.funnel._compiled_ranks import count_block, padded
-
-        order = np.argsort(self.limits, axis=2)
-        limits = np.take_along_axis(self.limits, order, axis=2)
-        left, none = self.left.astype(np.float32), np.empty(0, np.float32)
-        grown = 0.5 * np.cumsum(self.squares[:-1], axis=0) if self.euclidean else np.zeros(left.shape)
-        asked, few = self.asked, self.asked[:_BLOCK]
-        lift = (self.cosines[:, None] * self.left[:, asked]).astype(np.float32)
-        floor = grown[:, few] + 0.5 * left[:, few] ** 2 - 0.5 * self.worst[: len(few)]
-        floor = (floor if self.euclidean else -self.worst[None, : len(few)] + np.zeros(floor.shape)).astype(np.float32)
-        floor = np.nextafter(floor, np.float32(-np.inf))
-
-        def count(chunk: slice) -> tuple[np.ndarray, np.ndarray]:
-            size = chunk.stop - chunk.start
-            fill = ((0, 0), (0, padded(size) - size))
-            # Rows that fill up the last group come before nothing.
-            bias = np.pad(-grown[:, chunk], fill, constant_values=-np.inf).astype(np.float32)
-            past = np.pad(left[:, chunk], fill)
-            half = 0.5 * past**2 if self.euclidean else np.zeros_like(past)
-            rows = np.pad(self.Y[chunk, : self.ks[-1]], fill[::-1])
-            ranks, kept = np.zeros(self.limits.shape, np.int64), np.zeros(len(self.ks), np.int64)
-            for block in _blocks(len(asked), _BLOCK):
-                Q, start = self.Y[asked[block]], 0
-                near, more = np.zeros((2, len(Q), len(rows)), np.float32)
-                first = block.start == 0  # a few queries are enough
-                for i, k in enumerate(self.ks):
-                    np.matmul(Q[:, start:k], rows[:, start:k].T, out=more)
-                    beside = (left[i, asked[block]], floor[i]) if first else (none, none)
-                    lifted = none if self.euclidean else lift[i, block]
-                    queries = limits[i, block], lifted, *beside, asked[block] - chunk.start
-                    counted = np.zeros(limits[i, block].shape, np.int64)
-                    kept[i] += count_block(near, more, (bias[i], past[i], half[i]), queries, counted)
-                    np.put_along_axis(ranks[i, block], order[i, block], counted, axis=1)
-                    start = k
-            return ranks, kept
-
-        return count
 
     def _of_chunk(self, chunk: slice) -> tuple[np.ndarray, np.ndarray]:
         """Count the rows of a chunk that come before each neighbor, and those that no bound excludes."""

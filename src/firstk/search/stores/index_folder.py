@@ -25,7 +25,6 @@ from firstk._base.remote import shown_place
 from firstk._base.rows import unit_rows
 from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
-    Engine,
     Id,
     Layout,
     NamedRows,
@@ -39,14 +38,14 @@ from firstk.search.stores.contract import (
 from firstk.search.stores.named_columns import stored
 from firstk.search.stores.results import Gathered, best_first, scores_of
 from firstk.search.stores.sql import where_of
-from firstk.search.stores.sqlite_rows import RowsTable, condition
+from firstk.search.stores.sqlite_rows import RowsTable, SqliteEngine, condition
 
 _ROWS, _TABLE = "rows.sqlite", "documents"
 _BLOCK = 10_000
 
 
 @dataclass(frozen=True, eq=False)
-class IndexFolder(Engine):
+class IndexFolder(SqliteEngine):
     """A folder of rows and an index; a library defines how the index is made, saved and searched.
 
     Attributes
@@ -166,18 +165,6 @@ class IndexFolder(Engine):
         """Delete rows in one transaction."""
         with self._rows.transaction():
             self._rows.delete(ids)
-
-    def present(self, ids: Sequence[Id]) -> set[Id]:
-        """Return ids that are there."""
-        return self._rows.present(ids)
-
-    def count(self) -> int:
-        """Return the number of rows."""
-        return self._rows.count()
-
-    def read(self, size: int) -> Iterator[StoredRows]:
-        """Yield rows in the order in which they were first written."""
-        return (rows for _, rows in self._rows.read(size))
 
     def finish(self) -> None:
         """Bring the index up to date, and save it under the number of the last write."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from firstk.search.stores.contract import Id, Layout, Rows, StoredRows, check_ascending, foreign
+from firstk.search.stores.contract import Engine, Id, Layout, Rows, StoredRows, check_ascending, foreign
 from firstk.search.stores.filters import Condition
 from firstk.search.stores.sql import COMPARED, quoted
 
@@ -181,6 +182,27 @@ class RowsTable:
         """Return the keys of rows that meet a condition in SQL, in order."""
         found = self.connection.execute(f"SELECT key FROM {self.place} WHERE {where} ORDER BY key", values)
         return np.array([row[0] for row in found], dtype=np.int64)
+
+
+class SqliteEngine(Engine):
+    """A store whose rows are in SQLite."""
+
+    @property
+    @abstractmethod
+    def _rows(self) -> RowsTable:
+        """The table of rows."""
+
+    def present(self, ids: Sequence[Id]) -> set[Id]:
+        """Return ids that are there."""
+        return self._rows.present(ids)
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return self._rows.count()
+
+    def read(self, size: int) -> Iterator[StoredRows]:
+        """Yield rows in the order in which they were first written."""
+        return (rows for _, rows in self._rows.read(size))
 
 
 def _stacked(codes: Sequence[bytes]) -> np.ndarray:

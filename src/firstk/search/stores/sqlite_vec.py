@@ -24,7 +24,6 @@ from firstk._base.remote import shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
     EXTRA,
-    Engine,
     Id,
     Layout,
     NamedRows,
@@ -37,7 +36,7 @@ from firstk.search.stores.contract import (
 from firstk.search.stores.named_columns import chosen, chosen_ids, stored
 from firstk.search.stores.results import Gathered
 from firstk.search.stores.sql import quoted, where_of
-from firstk.search.stores.sqlite_rows import RowsTable, condition
+from firstk.search.stores.sqlite_rows import RowsTable, SqliteEngine, condition
 
 # A column of the declaration of a virtual table; sqlite-vec's other options are words after it.
 _FLOATS = re.compile(r"^\s*[\"'`\[]?(\w+)[\"'`\]]?\s+float(?:32)?\s*\[(\d+)\]", re.IGNORECASE)
@@ -61,7 +60,7 @@ def _sqlite() -> ModuleType:
 
 
 @dataclass(frozen=True, eq=False)
-class SqliteVec(Engine):
+class SqliteVec(SqliteEngine):
     """A table of a SQLite file.
 
     Attributes
@@ -167,18 +166,6 @@ class SqliteVec(Engine):
         """Delete rows in one transaction."""
         with self._rows.transaction():
             self._forget(self._rows.delete(ids))
-
-    def present(self, ids: Sequence[Id]) -> set[Id]:
-        """Return ids that are there."""
-        return self._rows.present(ids)
-
-    def count(self) -> int:
-        """Return the number of rows."""
-        return self._rows.count()
-
-    def read(self, size: int) -> Iterator[StoredRows]:
-        """Yield rows in the order in which they were first written."""
-        return (rows for _, rows in self._rows.read(size))
 
     def read_columns(self, vectors: str | None, ids: str | None) -> NamedRows:
         """Open a virtual table of sqlite-vec, or a table with a column of float32 bytes.

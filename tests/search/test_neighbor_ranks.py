@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from firstk._base.checks import numba_may_compile
-from firstk.search.funnel import neighbor_ranks as calibration
+from firstk.search.funnel import neighbor_ranks
 from firstk.search.funnel.neighbor_ranks import calibration_sample, true_neighbors
 from firstk.search.funnel.prefixes import FirstStage
 
@@ -24,16 +23,9 @@ def costs(Z: np.ndarray, asked: np.ndarray, euclidean: bool) -> np.ndarray:
     return table
 
 
-@pytest.fixture(params=[4096, 64, 60], ids=["one chunk", "many chunks", "chunks that fill no lanes"])
+@pytest.fixture(params=[4096, 64, 60], ids=["one chunk", "many chunks", "chunks of another size"])
 def chunks(request, monkeypatch):
-    monkeypatch.setattr(calibration, "_CHUNK", request.param)
-
-
-@pytest.fixture(params=[False, True], ids=["numpy", "compiled"])
-def engine(request, monkeypatch):
-    if request.param and not numba_may_compile():
-        pytest.skip("numba is not there, or may not compile")
-    monkeypatch.setattr(calibration, "_LARGE", 0 if request.param else 10**9)
+    monkeypatch.setattr(neighbor_ranks, "_CHUNK", request.param)
 
 
 @pytest.mark.usefixtures("chunks")
@@ -44,7 +36,7 @@ def test_true_neighbors_are_those_of_a_sort(euclidean):
     np.testing.assert_array_equal(true_neighbors(Z, asked, euclidean, 7), expected)
 
 
-@pytest.mark.usefixtures("chunks", "engine")
+@pytest.mark.usefixtures("chunks")
 def test_ranks_count_the_rows_that_are_nearer_by_the_prefix():
     Z = codes()
     found = calibration_sample(Z, True, FirstStage("float32"), 5, np.random.default_rng(1))
@@ -59,7 +51,7 @@ def test_ranks_count_the_rows_that_are_nearer_by_the_prefix():
         assert np.mean(ranks == expected) > 0.99
 
 
-@pytest.mark.usefixtures("chunks", "engine")
+@pytest.mark.usefixtures("chunks")
 @pytest.mark.parametrize("euclidean", [True, False])
 def test_rows_that_no_bound_excludes_are_those_of_a_loop(euclidean):
     Z = codes()
@@ -73,22 +65,6 @@ def test_rows_that_no_bound_excludes_are_those_of_a_loop(euclidean):
         bounds = costs(Y[:, :k], asked, euclidean)
         bounds += (rest[asked, None] - rest) ** 2 if euclidean else -rest[asked, None] * rest
         assert kept == pytest.approx((bounds <= worst[:, None]).sum(axis=1).mean(), rel=0.002, abs=0.1)
-
-
-@pytest.mark.usefixtures("chunks")
-@pytest.mark.parametrize("euclidean", [True, False])
-def test_compiled_ranks_are_those_of_numpy(monkeypatch, euclidean):
-    if not numba_may_compile():
-        pytest.skip("numba is not there, or may not compile")
-    found = []
-    for large in (0, 10**9):
-        monkeypatch.setattr(calibration, "_LARGE", large)
-        found.append(calibration_sample(codes(), euclidean, FirstStage("float32"), 5, np.random.default_rng(1)))
-    compiled, plain = found
-    # Rows that are equally far may swap.
-    assert np.abs(compiled.ranks - plain.ranks).max() <= 1
-    assert np.mean(compiled.ranks == plain.ranks) > 0.99
-    np.testing.assert_allclose(compiled.kept, plain.kept, rtol=0.002, atol=0.1)
 
 
 def test_random_coordinates_rank_neighbors_behind_more_rows():
