@@ -25,8 +25,8 @@ import numpy as np
 from benchmarks.stores import addresses, data, payload
 from firstk import PrefixEncoder
 from firstk.data.files import open_vectors, write_vectors
-from firstk.integrations.moving import Recode, move, targets
-from firstk.integrations.stores import STORES, connect, is_address
+from firstk.search.moving import Recode, move, targets
+from firstk.search.stores import STORES, connect, is_address
 
 ROWS, WIDTH, K = 3000, 24, 12
 # Rows of a part of a file here, so that a kill meets some that are finished.

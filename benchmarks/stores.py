@@ -27,7 +27,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from firstk import PrefixEncoder
-from firstk.integrations.stores import STORES, PrefixStore, connect, push
+from firstk.search.stores import STORES, PrefixStore, connect, push
 
 ROWS, WIDTH, QUERIES = 20_000, 384, 100
 # Rows of pushes that are killed: Qdrant's local mode writes a hundred rows a second.

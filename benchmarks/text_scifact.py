@@ -12,8 +12,7 @@ import numpy as np
 
 from firstk import PrefixEncoder, Similarity, metrics
 from firstk.advice.baselines import BASELINES
-from firstk_papers.datasets import RetrievalSet
-from firstk_papers.datasets import load_scifact
+from firstk_papers.datasets import RetrievalSet, load_scifact
 
 KS = [16, 32, 64, 128]
 PARTS = ("seen", "unseen")

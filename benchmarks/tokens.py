@@ -21,9 +21,8 @@ import numpy as np
 
 from firstk import PrefixEncoder, Similarity
 from firstk.advice.baselines import baselines_of
-from firstk_papers.datasets import RetrievalSet
 from firstk.metrics import max_sim_per_query
-from firstk_papers.datasets import data_folder, load_scifact
+from firstk_papers.datasets import RetrievalSet, data_folder, load_scifact
 
 DOCUMENTS, TOKENS, KS = 400, 128, [8, 16, 32, 64]
 # Tokens of documents that encoders are fitted on at most, and of training queries that pairs are made of.

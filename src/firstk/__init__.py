@@ -53,7 +53,7 @@ _HOMES = {
     ],
     "firstk.solvers": ["ClosedForm", "Gradient", "QuasiNewton"],
     "firstk.encoder.network": ["MLP"],
-    "firstk.retrieval": ["CodeIndex", "FunnelIndex"],
+    "firstk.search": ["CodeIndex", "FunnelIndex"],
     "firstk.integrations.sentence_transformers": ["fit_sentence_transformer"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -153,7 +153,7 @@ if TYPE_CHECKING:
     from firstk.quality.choose import Choice
     from firstk.quality.curve import PrefixCurve
     from firstk.quality.evaluation import Evaluation
-    from firstk.retrieval import CodeIndex, FunnelIndex
+    from firstk.search import CodeIndex, FunnelIndex
     from firstk.solvers import ClosedForm, Gradient, QuasiNewton
 
 

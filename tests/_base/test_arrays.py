@@ -22,7 +22,7 @@ from firstk.integrations import parts
 from firstk.moments.checkpoint import Checkpoint
 from firstk.moments.statistics import Statistics
 from firstk.moments.stream import Accumulated
-from firstk.retrieval import _file
+from firstk.search import index_file as _file
 from firstk.solvers.closed_form import solve_pencil
 
 RNG = np.random.default_rng(0)

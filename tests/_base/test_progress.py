@@ -7,7 +7,7 @@ from firstk import FunnelIndex, PrefixEncoder, Rows, diagnose, prefix_curve
 from firstk._base import progress
 from firstk._base.concurrency import ordered_map
 from firstk._base.progress import showing, tracked
-from firstk.retrieval import CodeIndex
+from firstk.search import CodeIndex
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ ROOMS = {
     "moments",
     "objectives",
     "orderings",
-    "retrieval",
+    "search",
     "solvers",
 }
 # Tests of more than one room.

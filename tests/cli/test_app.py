@@ -1,8 +1,10 @@
 """The command line answers in sentences, and its exit codes mean something."""
 
+import re
 import shlex
 import subprocess
 import sys
+from importlib.metadata import EntryPoint, entry_points
 
 import numpy as np
 import pytest
@@ -11,8 +13,15 @@ import typer
 from command_line import firstk
 from firstk import __version__
 from firstk.cli._counts import read_count
-from firstk.cli.app import COMMANDS
+from firstk.cli.app import COMMANDS, GROUP
 from firstk.data.files import write_vectors
+
+
+def examples():
+    """Return every command with its example: those of the wings have it in their docstrings."""
+    own = {command.__name__: example for command, example in COMMANDS}
+    wings = {one.name: one.load() for one in entry_points(group=GROUP)}
+    return own | {name: re.search(r"Example: (.*)", one.__doc__)[1] for name, one in sorted(wings.items())}
 
 
 def from_outside(*arguments, cwd=None):
@@ -33,7 +42,7 @@ def test_help_names_the_commands_and_where_to_start():
     assert "firstk demo" in done.stdout
 
 
-@pytest.mark.parametrize(("command", "example"), [(one.__name__, example) for one, example in COMMANDS])
+@pytest.mark.parametrize(("command", "example"), examples().items())
 def test_command_help_teaches_by_example(command, example):
     """The example comes before the options, and flags are shown without the type that they have inside."""
     done = firstk(command, "--help")
@@ -41,6 +50,36 @@ def test_command_help_teaches_by_example(command, example):
     said = " ".join(done.stdout.split())
     assert said.index(f"Example: {example}") < said.index("Options")
     assert "<bool>" not in done.stdout
+
+
+def test_commands_of_wings_are_found_and_loaded_when_they_are_named():
+    said = {line.split()[0] for line in firstk("--help").stdout.splitlines() if line.startswith("  ") and line.split()}
+    assert {"move", "reproduce"} <= said
+    script = (
+        "import sys\nfrom firstk.cli import main\ntry:\n    main()\nfinally:\n    print('firstk.search' in sys.modules)"
+    )
+    for command, loaded in (("info", "False"), ("move", "True")):
+        done = subprocess.run(
+            [sys.executable, "-c", script, command, "--help"], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.split()[-1] == loaded
+
+
+def test_an_installation_without_entry_points_is_told_to_be_installed_again(monkeypatch):
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: ())
+    done = firstk("move", "a.npy", "b.npy")
+    assert done.returncode == 1
+    assert "metadata of this installation is missing" in done.stderr
+    assert "pip install" in done.stderr
+    assert firstk("--help").returncode == 0
+
+
+def test_an_entry_point_that_leads_nowhere_is_an_error(monkeypatch):
+    gone = EntryPoint("move", "firstk.gone:move", GROUP)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: (gone,))
+    done = firstk("move", "a.npy", "b.npy")
+    assert done.returncode == 1
+    assert "'firstk move' is registered as firstk.gone:move, which does not load" in done.stderr
 
 
 def test_help_of_the_application_has_flags_without_a_type():
@@ -170,7 +209,7 @@ def test_every_example_of_help_runs(tmp_path):
     old = np.random.default_rng(0).normal(size=(300, 12)).astype(np.float32)
     write_vectors(tmp_path / "old.parquet", old)
     write_vectors(tmp_path / "new.parquet", old[:, ::-1] + 0.1 * old)
-    for _, example in COMMANDS:
+    for example in examples().values():
         done = firstk(*shlex.split(example)[1:], cwd=tmp_path)
         extra_missing = done.returncode == 1 and "which is not installed" in done.stderr
         assert done.returncode == 0 or extra_missing, example + done.stderr

@@ -203,7 +203,7 @@ def of_standalone(encoder, X, folder):
 def of_stores(encoder, X, folder):
     """One store, by a metric that does not normalize; tests/integrations/stores has all of them."""
     pytest.importorskip("sqlite_vec")
-    from firstk.integrations.stores import SqliteVec, push
+    from firstk.search.stores import SqliteVec, push
 
     with push(encoder, X, SqliteVec(folder / "codes.db"), K, metric="l2") as store:
         (rows,) = store.rows(len(X))
@@ -216,7 +216,7 @@ def of_moving(encoder, X, folder):
     pytest.importorskip("sqlite_vec")
     pytest.importorskip("pyarrow")
     from firstk.data.files import open_vectors
-    from firstk.integrations.moving import Recode, move
+    from firstk.search.moving import Recode, move
 
     np.save(folder / "rows.npy", X)
     store = f"sqlite:{folder}/codes.db#codes"

@@ -100,7 +100,7 @@ def test_an_index_of_bytes_compares_it(place):
 
 def test_a_collection_of_qdrant_keeps_and_compares_it(place):
     qdrant_client = pytest.importorskip("qdrant_client")
-    from firstk.integrations.stores import PrefixStore, Qdrant
+    from firstk.search.stores import PrefixStore, Qdrant
 
     client, ours, theirs = (
         qdrant_client.QdrantClient(":memory:"),

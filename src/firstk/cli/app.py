@@ -1,6 +1,8 @@
 """The application: its commands in the order of ``--help``, its exit codes, and how an error is shown.
 
 A command imports what it needs when it runs, which takes seconds. A name that leads nowhere is told before that.
+Commands of wings and of other packages are entry points of the group "firstk.commands": a function, as typer takes it,
+with an example as the second paragraph of its docstring.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,13 +30,11 @@ from firstk.cli.diagnose import diagnose
 from firstk.cli.export import export
 from firstk.cli.fit import fit
 from firstk.cli.info import info
-from firstk.cli.move import move
 from firstk.cli.report import report
-from firstk.cli.reproduce import reproduce
 from firstk.cli.sample import sample
 from firstk.cli.transform import keeps_raw_vectors, transform
 from firstk.data.remote import check_local, check_there, is_there
-from firstk.exceptions import FirstkError
+from firstk.exceptions import FirstkError, InvalidInputError
 
 
 def _check_model(folder: Path) -> None:
@@ -128,7 +129,41 @@ class _Command(_PlainHelp, TyperCommand):
 
 
 class _Group(_PlainHelp, TyperGroup):
-    """All commands."""
+    """All commands: those of `COMMANDS`, and then the entry points, which are imported when they are named."""
+
+    @cached_property
+    def _entry_points(self) -> dict[str, Any]:
+        from importlib.metadata import entry_points
+
+        return {one.name: one for one in sorted(entry_points(group=GROUP)) if one.name not in self.commands}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands."""
+        return [*self.commands, *self._entry_points]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command, loaded if it is an entry point; None if there is none."""
+        if cmd_name in self.commands or cmd_name not in self._entry_points:
+            return super().get_command(ctx, cmd_name)
+        alone = typer.Typer(**_PLAIN)
+        try:
+            _register(alone, self._entry_points[cmd_name].load())
+        except (ImportError, AttributeError) as error:
+            raise InvalidInputError(
+                f"'firstk {cmd_name}' is registered as {self._entry_points[cmd_name].value}, which does not load: "
+                f"{error}. Install the package that has it again; for firstk from its sources, pip install -e ."
+            ) from None
+        return typer.main.get_command(alone)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command of a command line; say so where the installation knows no entry points."""
+        if args[0] not in self.commands and not self._entry_points:
+            raise InvalidInputError(
+                f"There is no command '{args[0]}' among {', '.join(self.commands)}, and the commands of firstk's wings "
+                "(move, align, reproduce) are not registered: the metadata of this installation is missing or older "
+                "than its code. Install it again: pip install firstk, or pip install -e . in its sources."
+            )
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write each command with the first paragraph of its help, whole."""
@@ -139,12 +174,13 @@ class _Group(_PlainHelp, TyperGroup):
             formatter.write_dl(rows)
 
 
-def _register(app: typer.Typer, command: Callable[..., None], example: str) -> None:
+def _register(app: typer.Typer, command: Callable[..., None], example: str | None = None) -> None:
     """Add a command, whose help is its docstring with an example, or two, after the first paragraph."""
     first, *rest = _unwrapped(command.__doc__ or "")
-    searching = (f"For search: {SEARCHING[command.__name__]}",) if command.__name__ in SEARCHING else ()
-    text = "\n\n".join((first, f"Example: {example}", *searching, *rest))
-    app.command(cls=_Command, help=text.replace("-", _JOINED))(command)
+    examples = [] if example is None else [f"Example: {example}"]
+    if command.__name__ in SEARCHING:
+        examples.append(f"For search: {SEARCHING[command.__name__]}")
+    app.command(cls=_Command, help="\n\n".join((first, *examples, *rest)).replace("-", _JOINED))(command)
 
 
 def _unwrapped(text: str) -> list[str]:
@@ -183,18 +219,19 @@ When the embedding model changes: stay, translate or re-embed?
   firstk align old.parquet new.parquet -o upgrade/
 """
 
+# Boxes and colours take longer to import than all the rest of a help text.
+_PLAIN: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
 app = typer.Typer(
     name="firstk",
     cls=_Group,
     help=HELP,
     epilog="firstk COMMAND --help shows an example of each command.",
     no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    # Boxes and colours take longer to import than all the rest of a help text.
-    rich_markup_mode=None,
     context_settings={"max_content_width": 110},
+    **_PLAIN,
 )
+# The group of entry points that are commands.
+GROUP = "firstk.commands"
 
 # Exit codes: 0 done, 1 an error with its message, 2 wrong usage (typer's own), 130 interrupted, 143 terminated.
 # A command whose answer is its exit code has 1 for that: its errors are told apart from the answer, as those of diff.
@@ -212,9 +249,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (check, "firstk check model/ digits.npz -k 8"),
     (report, "firstk report model/ -o report.html --rows 10M"),
     (info, "firstk info model/"),
-    (reproduce, "firstk reproduce bao2020/fig1 --tier smoke"),
     (export, "firstk export model/ --to onnx -o model.onnx"),
-    (move, "firstk move digits.npz sqlite:codes.db#digits --model model/ -k 8"),
     (align, "firstk align old.parquet new.parquet -o upgrade/ --report upgrade.html"),
 )
 # The words that name a store, its queries and their judgements; and commands that take them, as their help shows it.

@@ -12,16 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 _HOMES = {
     "firstk.data.embedded": ["load_banking", "load_digits"],
+    "firstk.data.precision": ["Precision", "read_precision", "resolve_precision"],
     "firstk.data.sets": ["ImageSet", "LabelledEmbeddings", "LabelledTexts"],
     "firstk.data.splits": ["Split", "split"],
+    "firstk.data.stamp": ["CodeStamp"],
     "firstk.data.synthetic": ["SyntheticSet", "evenly_spaced", "two_blocks"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 if TYPE_CHECKING:
     from firstk.data.embedded import load_banking, load_digits
+    from firstk.data.precision import Precision as Precision
+    from firstk.data.precision import read_precision as read_precision
+    from firstk.data.precision import resolve_precision as resolve_precision
     from firstk.data.sets import ImageSet, LabelledEmbeddings, LabelledTexts
     from firstk.data.splits import Split, split
+    from firstk.data.stamp import CodeStamp as CodeStamp
     from firstk.data.synthetic import SyntheticSet, evenly_spaced, two_blocks
 
 __all__ = [

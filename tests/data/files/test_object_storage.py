@@ -190,7 +190,7 @@ def test_commands_take_addresses(bucket, X, tmp_path):
 
 def test_a_move_to_object_storage_and_back(bucket, X, tmp_path):
     pytest.importorskip("sqlite_vec", reason="needs the extra 'stores'")
-    from firstk.integrations.moving import Recode, move
+    from firstk.search.moving import Recode, move
 
     write_vectors(f"{bucket}/rows.parquet", X, {"id": np.arange(300), "n": np.arange(300) / 7})
     encoder = PrefixEncoder(3).fit(X)
@@ -203,7 +203,7 @@ def test_a_move_to_object_storage_and_back(bucket, X, tmp_path):
 
 
 def test_a_move_between_files_reads_the_whole_address(X, tmp_path):
-    from firstk.integrations.moving import Recode, move
+    from firstk.search.moving import Recode, move
 
     source = "memory://user:word@place/rows.parquet"  # as a URL that works only with its signature
     write_vectors(source, X, {"n": np.arange(300)})

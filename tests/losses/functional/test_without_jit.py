@@ -12,7 +12,7 @@ import numpy as np, torch
 from firstk import FunnelIndex
 from firstk.losses.functional.cross_entropy import cross_entropy
 from firstk.losses.functional.contrastive import info_nce
-from firstk.retrieval import index
+from firstk.search.funnel import index
 
 torch.manual_seed(0)
 z, weight, labels = torch.randn(8, 4), torch.randn(3, 4), torch.arange(8) % 3

@@ -5,16 +5,29 @@
 """
 
 from firstk.data.files.code_file import CodeFile, open_codes
-from firstk.data.files.contract import Batch, Layout
-from firstk.data.files.vector_table import VectorTable, open_vectors
-from firstk.data.files.write import creating, write_vectors
+from firstk.data.files.contract import Batch, CodeRecord, Layout, code_layout, exactly, is_bit_string, must_be_restored
+from firstk.data.files.shards import RECORD, ShardLog
+from firstk.data.files.vector_columns import missing_column
+from firstk.data.files.vector_table import FORMATS, VectorTable, format_of, open_vectors
+from firstk.data.files.write import check_columns, creating, write_vectors
 
 __all__ = [
+    "FORMATS",
+    "RECORD",
     "Batch",
     "CodeFile",
+    "CodeRecord",
     "Layout",
+    "ShardLog",
     "VectorTable",
+    "check_columns",
+    "code_layout",
     "creating",
+    "exactly",
+    "format_of",
+    "is_bit_string",
+    "missing_column",
+    "must_be_restored",
     "open_codes",
     "open_vectors",
     "write_vectors",

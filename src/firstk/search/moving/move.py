@@ -1,0 +1,408 @@
+"""Rows read from one place, encoded, written to another, and compared: the loop of a move."""
+
+from __future__ import annotations
+
+import inspect
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from firstk import transform_files
+from firstk._base.atomic_file import check_new
+from firstk._base.checks import check_count
+from firstk._base.concurrency import prefetch
+from firstk.data.files import CodeRecord, VectorTable, format_of, must_be_restored, open_vectors
+from firstk.data.remote import place_of, shown, shown_place
+from firstk.estimator import Encoding
+from firstk.exceptions import InvalidInputError
+from firstk.search.moving.checksum import Checksum
+from firstk.search.moving.contract import Moved, Plan, Progress, Recode, Source, SourceFacts, Target
+from firstk.search.moving.recoding import for_file, stays_stored
+from firstk.search.moving.sources import FileSource, open_source
+from firstk.search.moving.targets import FileTarget, StoreTarget
+from firstk.search.stores import connect, engine_class, is_address, place_and_name
+from firstk.search.stores.contract import Engine, StoredRows
+
+_OWNER = "move"
+# Rows from which a plan estimates time.
+_SAMPLE = 2000
+
+
+def move(
+    source: str | Path | Engine,
+    target: str | Path | Engine,
+    recode: Recode | None = None,
+    *,
+    vectors: str | None = None,
+    ids: str | None = None,
+    columns: Sequence[str] | None = None,
+    nan: str = "refuse",
+    batch: int = 1000,
+    resume: bool = False,
+    force: bool = False,
+    verify: bool = True,
+    begin: Progress = lambda rows: None,
+    progress: Progress = lambda rows: None,
+) -> Moved:
+    """Move vectors with ids and payloads from one place to another, encoded on the way.
+
+    The source is only read. Rows go in batches, in bounded memory, and each is in the target once: after an
+    interruption, the same call with ``resume=True`` goes on. At the end the target is read back, and the number of
+    rows and checksums of ids, payloads and codes are compared with those of what was read. From file to file, columns
+    are copied as they are, and rows and codes are compared.
+
+    Parameters
+    ----------
+    source, target : str, path or Engine
+        The address of a store (``postgresql://me@host/search#documents``, ``qdrant:folder#documents``, ...; see
+        `firstk.search.stores.connect`), an engine, or a file, folder or URL as `open_vectors` takes it. A source
+        may be a table that firstk did not make; a target is created.
+    recode : Recode, optional
+        What vectors become; without one they stay as they are.
+    vectors, ids : str, optional
+        Columns of vectors and of ids in the source, where it does not say. Rows of a file without ids are numbered.
+    columns : sequence of str, optional
+        Names that travel along as the payload; all if not given.
+    nan : {"refuse", "drop"}
+        What happens to vectors of a file with NaN.
+    batch : int
+        Rows that are encoded and written at a time.
+    resume : bool
+        Go on with an interrupted move to the same target: rows that are there are kept.
+    force : bool
+        Replace the target. What firstk did not make stays, and raises an error.
+    verify : bool
+        Read the target back and compare.
+    begin, progress : callable (rows) -> None
+        Told how many rows there are, and how many have just been done.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from firstk import PrefixEncoder
+    >>> from firstk.data.files import write_vectors
+    >>> X = np.random.default_rng(0).normal(size=(100, 6)).astype(np.float32)
+    >>> encoder = PrefixEncoder(4).fit(X)
+    >>> folder = tempfile.mkdtemp()
+    >>> _ = write_vectors(f"{folder}/rows.npz", X, {"id": np.arange(100)})
+    >>> moved = move(f"{folder}/rows.npz", f"faiss:{folder}/store", Recode(encoder, k=2))  # doctest: +SKIP
+    >>> moved.rows, moved.k, moved.verified  # doctest: +SKIP
+    (100, 2, True)
+    """
+    start, recode = time.perf_counter(), recode or Recode()
+    batch = check_count(batch, "batch", _OWNER)
+    _check_apart(source, target)
+    with closing(open_source(source, vectors=vectors, ids=ids, columns=columns, nan=nan)) as opened:
+        begin(opened.facts.rows)
+        # Columns of files have types that payloads do not, such as dates.
+        if isinstance(opened, FileSource) and _is_file(target) and not opened.facts.coded:
+            return _move_files(opened, source, target, recode, columns, resume, force, verify, progress, start)
+        opened = _as_needed(opened, target, recode)
+        with closing(_target(target, opened, recode)) as into:
+            sent = _copied(opened, into, batch, resume, force, verify, progress)
+            return Moved(
+                source=opened.facts.place,
+                target=into.place,
+                rows=sent.rows,
+                written=into.written,
+                there_before=sent.rows - into.written,
+                dropped=opened.facts.rows - sent.rows,
+                width=opened.facts.width,
+                k=into.k,
+                bytes_per_vector=into.bytes_per_vector,
+                source_bytes_per_vector=opened.facts.bytes_per_vector,
+                decoded_from=_decoded_from(opened.facts, target, recode),
+                checksum=sent.text,
+                verified=verify,
+                compared=("rows", "ids", "payloads", "codes") if verify else (),
+                left_out=into.left_out,
+                seconds=time.perf_counter() - start,
+            )
+
+
+def _copied(
+    source: Source,
+    into: Target,
+    batch: int,
+    resume: bool,
+    force: bool,
+    verify: bool,
+    progress: Progress = lambda rows: None,
+) -> Checksum:
+    """Copy all rows, encoded on the way, read them back and compare; return the checksum of what was sent."""
+    into.begin(source, resume=resume, force=force)
+    sent, found = (Checksum(into.k, unit=into.unit, precision=into.precision) for _ in range(2))
+    with closing(prefetch(source.read(batch))) as parts:
+        for rows in parts:
+            if len(rows.ids):
+                sent.add(*into.write(rows))
+            progress(len(rows.ids))
+    into.finish()
+    if verify:
+        for rows in into.read(batch):
+            found.add(*rows)
+        if (why := sent.difference(found)) is not None:
+            raise InvalidInputError(
+                f"{into.place} does not hold what was moved to it: {why}. If the source or the target was changed, "
+                "move again with force=True (--force), which replaces the target."
+            )
+    return sent
+
+
+def plan(
+    source: str | Path | Engine,
+    target: str | Path | Engine,
+    recode: Recode | None = None,
+    *,
+    vectors: str | None = None,
+    ids: str | None = None,
+    columns: Sequence[str] | None = None,
+    nan: str = "refuse",
+    batch: int = 1000,
+) -> Plan:
+    """Return what `move` would do with the same arguments, without writing to the target.
+
+    Time is estimated from the first 2,000 rows: they are read and encoded and, where the target is a file or a store
+    on this machine, written to a scratch place of the same kind and read back.
+    """
+    recode = recode or Recode()
+    batch = check_count(batch, "batch", _OWNER)
+    with closing(open_source(source, vectors=vectors, ids=ids, columns=columns, nan=nan)) as opened:
+        opened = _as_needed(opened, target, recode)
+        start = time.perf_counter()
+        size = min(batch, _SAMPLE)
+        sample = [rows for rows in islice(opened.read(size), -(-_SAMPLE // size)) if len(rows.ids)]
+        if not sample:
+            raise InvalidInputError(f"{opened.facts.place} has no usable row among the first.")
+        rows = sum(len(one.ids) for one in sample)
+        with tempfile.TemporaryDirectory() as scratch, closing(_target(target, opened, recode)) as into:
+            for one in sample:
+                into.encode(one.codes)
+            facts, reading = opened.facts, time.perf_counter() - start
+            writing = _timed_writing(target, recode, _Sample(facts, sample), scratch)
+            return Plan(
+                source=facts.place,
+                target=into.place,
+                rows=facts.rows,
+                width=facts.width,
+                k=into.k,
+                source_bytes=facts.rows * facts.bytes_per_vector,
+                target_bytes=facts.rows * into.bytes_per_vector,
+                sampled=rows,
+                reading=reading / rows * facts.rows,
+                writing=None if writing is None else writing / rows * facts.rows,
+            )
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Some rows of a source, as a source."""
+
+    facts: SourceFacts
+    parts: Sequence[StoredRows]
+
+    def read(self, size: int) -> Iterator[StoredRows]:
+        return iter(self.parts)
+
+    def close(self) -> None:
+        pass
+
+
+def _timed_writing(target: object, recode: Recode, sample: _Sample, folder: str) -> float | None:
+    """Return the seconds that writing a sample and reading it back takes; None for servers, which are not touched."""
+    if not isinstance(target, (str, Path)) or "://" in str(target):
+        return None
+    place = f"{folder}/{Path(target).name or 'scratch'}"
+    if is_address(str(target)):
+        place = f"{str(target).partition(':')[0]}:{folder}/scratch.db#scratch"
+    with closing(_target(place, sample, recode)) as into:
+        start = time.perf_counter()
+        _copied(sample, into, _SAMPLE, resume=False, force=False, verify=True)
+        return time.perf_counter() - start
+
+
+# -- the two sides -----------------------------------------------------------------------------------------------------
+
+
+def _is_file(target: object) -> bool:
+    return isinstance(target, (str, Path)) and not is_address(str(target))
+
+
+def _as_needed(source: Source, target: object, recode: Recode) -> Source:
+    """Return a source that yields stored bytes, where these go from file to file."""
+    if isinstance(source, FileSource) and _is_file(target) and stays_stored(source.facts, recode):
+        return source.as_stored()
+    return source
+
+
+def _decoded_from(facts: SourceFacts, target: object, recode: Recode) -> str | None:
+    """Return the precision of codes that do not stay as they are stored."""
+    kept = facts.held is None or not must_be_restored(facts.held.precision)
+    return None if kept or (_is_file(target) and stays_stored(facts, recode)) else facts.precision
+
+
+def _target(target: str | Path | Engine, source: Source, recode: Recode) -> StoreTarget | FileTarget:
+    if _is_file(target):
+        return FileTarget(target, source.facts, recode)  # type: ignore[arg-type]
+    if isinstance(target, str):
+        engine = connect(target, **_settings(target, recode))
+        try:
+            return StoreTarget(engine, source.facts, recode, owned=True)
+        except BaseException:
+            engine.close()
+            raise
+    if recode.precision is not None:
+        raise InvalidInputError("The precision of an engine is set where it is made. Leave it out of 'recode'.")
+    return StoreTarget(target, source.facts, recode)  # type: ignore[arg-type]
+
+
+def _settings(address: str, recode: Recode) -> dict[str, Any]:
+    if recode.precision is None:
+        return {}
+    kind = engine_class(address)
+    if recode.precision not in kind.precisions:
+        *some, last = kind.precisions
+        taken = f"{', '.join(some)} or {last}" if some else f"{last} only"
+        raise InvalidInputError(
+            f"'precision' (--precision) is {recode.precision!r}, and {kind.__name__} indexes codes as {taken}. Leave "
+            "it out for float32, or move to a file, which can hold codes in any precision."
+        )
+    return {"precision": recode.precision} if len(kind.precisions) > 1 else {}
+
+
+def _check_apart(source: object, target: object) -> None:
+    """Raise InvalidInputError for one place under two names: to replace the target would delete the source."""
+    here, there = _located(source), _located(target)
+    inside = isinstance(here, Path) and isinstance(there, Path) and there in here.parents
+    if here == there or inside:
+        raise InvalidInputError(
+            "The target is the same place as the source, or a folder around it. Choose another name for the target."
+        )
+
+
+def _located(place: object) -> object:
+    """Return where a place is, equal for two ways to write it: paths are resolved, and users of servers left out."""
+    if not isinstance(place, (str, Path)):
+        return place
+    if not is_address(str(place)):
+        return place_of(place).resolve()
+    kind = engine_class(str(place))
+    where, name = place_and_name(str(place).partition(":")[2])
+    named = list(inspect.signature(kind.connect).parameters.values())[1]
+    name = name or named.default if named.kind is named.POSITIONAL_OR_KEYWORD else ""  # a folder may be one store
+    return kind, shown(f"of:{where}").lower() if where.startswith("//") else Path(where).resolve(), name
+
+
+# -- files to files ----------------------------------------------------------------------------------------------------
+
+
+def _move_files(
+    source: FileSource,
+    given: Any,
+    target: Any,
+    recode: Recode,
+    columns: Sequence[str] | None,
+    resume: bool,
+    force: bool,
+    verify: bool,
+    progress: Progress,
+    start: float,
+) -> Moved:
+    """Move between files, whose columns keep their types: `transform_files` does the work."""
+    encoding = for_file(source.facts, recode)
+    # A file appears when it is complete: what was killed after that has still to be compared.
+    complete = resume and place_of(target).is_file()
+    check_new(place_of(target), force=force or complete)
+    _check_room(source, target, columns)
+    encoder = None if recode.encoder is None else getattr(recode.encoder, "encoder_", recode.encoder)
+    outcome = (
+        None
+        if complete
+        else transform_files(
+            encoder,
+            given,  # the path of a table is for messages: it lacks the signature of a URL
+            target,
+            k=recode.k,
+            precision=recode.precision,
+            bytes_per_vector=recode.bytes_per_vector,
+            metric=None if recode.metric == "auto" else recode.metric,
+            vectors=source.table.vectors if len(source.table.members) == 1 else None,
+            columns=columns,
+            nan=source.table.nan,
+            resume=resume,
+            progress=progress,
+        )
+    )
+    there = open_vectors(target)
+    written, dropped = (0, source.facts.rows - there.rows) if outcome is None else (outcome.rows, outcome.dropped)
+    if verify or complete:  # a file of that name may be another's
+        _compare_files(source.table, there, encoding, target)
+    return Moved(
+        source=source.facts.place,
+        target=f"'{shown_place(target)}'",
+        rows=there.rows,
+        written=written,
+        there_before=there.rows - written,
+        dropped=dropped,
+        width=source.facts.width,
+        k=encoding.k,
+        bytes_per_vector=encoding.precision.bytes_per_vector(encoding.k),
+        source_bytes_per_vector=source.facts.bytes_per_vector,
+        decoded_from=_decoded_from(source.facts, target, recode),
+        checksum="",
+        verified=verify,
+        compared=("rows", "codes") if verify else (),
+        left_out=() if outcome is None else outcome.left_out,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _check_room(source: FileSource, target: Any, columns: Sequence[str] | None) -> None:
+    """Raise InvalidInputError for columns that go to a format of vectors alone."""
+    carried = source.table.columns if columns is None else columns
+    if carried and place_of(target).suffix and format_of(target).holds == "nothing":
+        raise InvalidInputError(
+            f"'{shown_place(target)}' would hold vectors only, and there are other columns ({', '.join(carried)}). "
+            "Leave them out by columns=[] (--columns ''), or move to parquet, arrow, jsonl or csv."
+        )
+
+
+def _compare_files(source: VectorTable, there: VectorTable, encoding: Encoding, target: Any) -> None:
+    """Raise InvalidInputError where a file does not hold the codes of another."""
+    if encoding.to_fit:  # scales and thresholds are in the file
+        record = CodeRecord.read(target, there.metadata)
+        if record is None:
+            raise _differs(target, "it has no record of how its codes were rounded")
+        encoding = replace(encoding, precision=record.precision)
+    if there.width != encoding.k:
+        raise _differs(target, f"its codes have {there.width} numbers in place of {encoding.k}")
+    sent, found = Checksum(there.width), Checksum(there.width)
+    _number(sent, (_restored(encoding, batch) for batch in source.batches()))
+    _number(found, (batch.vectors for batch in there.batches()))
+    if (why := sent.difference(found)) is not None:
+        raise _differs(target, why)
+
+
+def _differs(target: Any, why: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"'{shown_place(target)}' does not hold what was moved to it: {why}. Move again with --force."
+    )
+
+
+def _restored(encoding: Encoding, batch: Any) -> np.ndarray:
+    codes = encoding(batch)[0]
+    return encoding.precision.restore(codes) if must_be_restored(encoding.precision) else codes
+
+
+def _number(checksum: Checksum, parts: Iterator[np.ndarray]) -> None:
+    """Add rows under their numbers."""
+    for part in parts:
+        ids = list(range(checksum.rows, checksum.rows + len(part)))
+        checksum.add(ids, part, [{} for _ in ids])

@@ -1,0 +1,133 @@
+"""Payloads of rows as columns of a file, and back: a name is a column, of one type throughout."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from firstk.exceptions import InvalidInputError
+from firstk.search.moving.contract import Source
+from firstk.search.stores.contract import Id, Payload
+
+_SURVEY_ROWS = 4096
+# Whole numbers that floats hold exactly.
+_LARGEST = 2**53
+
+
+@dataclass(frozen=True, eq=False)
+class PayloadColumns:
+    """The columns of payloads.
+
+    Attributes
+    ----------
+    key : str
+        The column of ids.
+    kinds : mapping of str to str
+        By name: "bool", "int", "float", "text", or "json" for lists, mappings and what is of several kinds, which are
+        written as JSON text.
+    typed : bool
+        Whether the format has types; otherwise everything is read back as text.
+    """
+
+    key: str
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    typed: bool = True
+
+    @classmethod
+    def of(cls, source: Source, key: str, *, typed: bool) -> PayloadColumns:
+        """Return the columns of a source, from a pass over its payloads: a name may come with the last row."""
+        found: dict[str, set[str]] = {}
+        for part in source.read(_SURVEY_ROWS):
+            for payload in part.payloads:
+                for name, value in payload.items():
+                    if value is not None:
+                        found.setdefault(name, set()).add(_kind(value))
+        if key in found:
+            raise InvalidInputError(
+                f"{source.facts.place} has the name {key!r} in its payloads, which in a file is the column of ids. "
+                "Leave it out: columns=... (--columns)."
+            )
+        return cls(key, {name: _joined(kinds) for name, kinds in found.items()}, typed)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of payloads."""
+        return tuple(self.kinds)
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Names of all columns but the vectors."""
+        return (self.key, *self.kinds)
+
+    def record(self) -> dict[str, str]:
+        """Return the columns as JSON."""
+        return dict(self.kinds)
+
+    def arrays(self, key: str, ids: Sequence[Id], payloads: Sequence[Payload]) -> dict[str, np.ndarray]:
+        """Return columns to write; what is missing is None, or NaN among floats."""
+        found = {key: np.array(ids)}
+        for name, kind in self.kinds.items():
+            values = [_written(payload.get(name), kind) for payload in payloads]
+            if kind == "float":
+                found[name] = np.array([np.nan if value is None else value for value in values], np.float64)
+                continue
+            # numpy drops a NUL at the end of a text.
+            plain = None not in values and not any(isinstance(value, str) and "\0" in value for value in values)
+            types = {"bool": bool, "int": np.int64, "text": str, "json": str}
+            found[name] = np.array(values, dtype=types[kind]) if plain else _objects(values)
+        return found
+
+    def read_back(self, payload: Payload) -> Payload:
+        """Return a payload as it will be read from the file."""
+        held = {name: _written(value, self.kinds[name]) for name, value in payload.items() if value is not None}
+        if self.typed:
+            return held
+        return {name: text for name, value in held.items() if (text := str(value))}
+
+    def payloads(self, columns: Mapping[str, np.ndarray], rows: int) -> list[Payload]:
+        """Return the payloads of rows that were read."""
+        values = {name: columns[name].tolist() for name in self.kinds}
+        return [
+            {name: self._read(column[i], self.kinds[name]) for name, column in values.items() if self._there(column[i])}
+            for i in range(rows)
+        ]
+
+    def _there(self, value: Any) -> bool:
+        return value is not None and value == value and (self.typed or value != "")  # NaN is not equal to itself
+
+    def _read(self, value: Any, kind: str) -> Any:
+        if not self.typed:
+            return str(value)
+        return {"bool": bool, "int": int, "float": float}.get(kind, str)(value)
+
+
+def _objects(values: Sequence[Any]) -> np.ndarray:
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, (int, float)):
+        return "float" if isinstance(value, float) else "int" if abs(value) <= _LARGEST else "large"
+    return "text" if isinstance(value, str) else "json"
+
+
+def _joined(kinds: set[str]) -> str:
+    if kinds <= {"int", "large"}:
+        return "int"
+    return "float" if kinds == {"int", "float"} else "json" if len(kinds) > 1 else next(iter(kinds))
+
+
+def _written(value: Any, kind: str) -> Any:
+    if value is None:
+        return None
+    if kind == "json":
+        return json.dumps(value, ensure_ascii=False)
+    return float(value) if kind == "float" else value

@@ -1,0 +1,213 @@
+"""Sources of a move: tables of files, stores that firstk filled, and tables of other programs."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from firstk.bits import Embedded
+from firstk.data.files import CodeRecord, VectorTable, missing_column, open_vectors
+from firstk.exceptions import InvalidInputError
+from firstk.integrations import ID_COLUMN, Documents
+from firstk.search.ids_and_payloads import Points
+from firstk.search.moving.contract import Source, SourceFacts
+from firstk.search.stores import connect, is_address
+from firstk.search.stores.contract import Engine, ForeignStoreError, Id, StoredRows
+from firstk.search.stores.prefix_store import plain_id, plain_payload
+
+_OWNER = "move"
+
+
+def open_source(
+    place: str | Path | Engine,
+    *,
+    vectors: str | None = None,
+    ids: str | None = None,
+    columns: Sequence[str] | None = None,
+    nan: str = "refuse",
+) -> Source:
+    """Open an address of a store, an engine, or whatever `open_vectors` opens."""
+    if not isinstance(place, (str, Path)):
+        return StoreSource(place, vectors, ids, columns)
+    if isinstance(place, str) and is_address(place):
+        engine = connect(place)
+        try:
+            return StoreSource(engine, vectors, ids, columns, owned=True)
+        except BaseException:
+            engine.close()
+            raise
+    return FileSource(open_vectors(place, vectors, beside=() if ids is None else (ids,), nan=nan), ids, columns)
+
+
+class StoreSource:
+    """Rows of a store: codes that firstk wrote, or vectors that others did.
+
+    Parameters
+    ----------
+    engine : Engine
+    vectors, ids : str, optional
+        Columns, in a table that firstk did not make.
+    columns : sequence of str, optional
+        Names of the payload that travel along; all if not given.
+    owned : bool
+        Whether `close` closes the engine.
+    """
+
+    def __init__(
+        self, engine: Engine, vectors: str | None, ids: str | None, columns: Sequence[str] | None, owned: bool = False
+    ):
+        self._engine, self._columns, self._owned = engine, columns, owned
+        try:
+            with engine.answering():
+                layout = engine.layout()
+        except ForeignStoreError:
+            with engine.answering():
+                layout, found = None, engine.read_columns(vectors, ids)
+            self._read = found.read
+            facts = SourceFacts(engine.place, found.rows, found.width, "int", found.vectors, metric=found.metric)
+        else:
+            if layout is None:
+                raise InvalidInputError(f"{engine.place} is not there. Check the name behind '#'.")
+            if vectors is not None or ids is not None:
+                raise InvalidInputError(
+                    f"{engine.place} was filled by firstk, and has its ids and codes where they belong. Leave out the "
+                    "names of columns (--vectors, --id)."
+                )
+            self._read = engine.read
+            with engine.answering():
+                rows = engine.count()
+            facts = SourceFacts(
+                engine.place,
+                rows,
+                layout.width,
+                layout.ids,
+                "code",
+                stamp=layout.stamp,
+                metric=layout.metric,
+                unit=layout.unit,
+                short=None if layout.full is None else layout.short,
+            )
+        if not facts.rows:
+            raise InvalidInputError(f"{engine.place} has no rows: there is nothing to move.")
+        if layout is None:
+            first = next(iter(self.read_checked(1))).ids[0]
+            facts = SourceFacts(**vars(facts) | {"ids": "int" if isinstance(first, int) else "text"})
+        self.facts = facts
+
+    def read_checked(self, size: int) -> Iterator[StoredRows]:
+        """Yield rows whose ids and payloads any store can take."""
+        for part in self._read(size):
+            if not np.isfinite(part.codes).all():
+                bad = part.ids[int(np.flatnonzero(~np.isfinite(part.codes).all(axis=1))[0])]
+                raise InvalidInputError(f"{self._engine.place} has NaN or infinity in the vector of id {bad!r}.")
+            ids = [plain_id(key, _OWNER) for key in part.ids]
+            kept = [_kept(one, self._columns) for one in part.payloads]
+            yield StoredRows(ids, part.codes, [plain_payload(one, key) for one, key in zip(kept, ids, strict=True)])
+
+    def read(self, size: int) -> Iterator[StoredRows]:
+        """Yield all rows."""
+        kind = int if self.facts.ids == "int" else str
+        with self._engine.answering():
+            for part in self.read_checked(size):
+                if odd := [key for key in part.ids if not isinstance(key, kind)]:
+                    raise InvalidInputError(
+                        f"{self._engine.place} mixes ids that are whole numbers and text, such as {odd[0]!r}. A store "
+                        "has ids of one kind: move a table that has them, or name another column (--id)."
+                    )
+                yield part
+
+    def close(self) -> None:
+        """Close what was opened here."""
+        if self._owned:
+            self._engine.close()
+
+
+def _kept(payload: dict[str, Any], columns: Sequence[str] | None) -> dict[str, Any]:
+    return payload if columns is None else {name: value for name, value in payload.items() if name in columns}
+
+
+class FileSource:
+    """Rows of a table of files: a column is the id, or the number of the row; the others are the payload."""
+
+    def __init__(self, table: VectorTable, ids: str | None, columns: Sequence[str] | None):
+        self.table = table
+        self._id = ids if ids is not None else ID_COLUMN if ID_COLUMN in table.columns else None
+        for name in (*(() if self._id is None else (self._id,)), *(columns or ())):
+            if name not in table.columns:
+                raise missing_column(table.path, name, table.columns)
+        held = table.columns if columns is None else tuple(columns)
+        self.columns = tuple(name for name in held if name != self._id)
+        record = CodeRecord.read(table.path, table.metadata)
+        stamp = None if record is None else record.stamp
+        metric = None if record is None else record.metric
+        self.facts = SourceFacts(
+            f"'{table.path}'",
+            table.rows,
+            table.width,
+            self._kind_of_ids(),
+            table.vectors,
+            self._id or ID_COLUMN,
+            stamp,
+            metric,
+            held=_as_cut(record, table),
+        )
+
+    def as_stored(self) -> FileSource:
+        """Return a source that yields the bytes of codes, not what they stand for."""
+        part = copy.copy(self)
+        part.table = self.table.as_stored()
+        return part
+
+    def _kind_of_ids(self) -> str:
+        """Check that ids are unique, by 64 bits of a hash each, and return their kind."""
+        if self._id is None:
+            return "int"
+        kinds: set[type] = set()
+        hashes: list[np.ndarray] = []
+        for _, part in self.table.parts():
+            keys = [plain_id(key, _OWNER) for key in Documents(part).column(self._id).tolist()]
+            kinds |= set(map(type, keys))
+            hashes.append(np.fromiter(map(_hash, keys), np.uint64, len(keys)))
+        every = np.concatenate(hashes)
+        every.sort()
+        doubles = int((every[1:] == every[:-1]).sum())
+        if doubles:
+            raise InvalidInputError(
+                f"Column {self._id!r} of '{self.table.path}' has {doubles:,} ids that were there before: only the last "
+                "row of each would be kept. Drop the others, or name another column (--id)."
+            )
+        if len(kinds) > 1:
+            raise InvalidInputError(f"Column {self._id!r} of '{self.table.path}' mixes whole numbers and text.")
+        return "int" if kinds <= {int} else "text"
+
+    def read(self, size: int) -> Iterator[StoredRows]:
+        """Yield all rows that have a vector."""
+        points = Points([], self._id is None, self.columns)
+        wanted = self.columns if self._id is None else (*self.columns, self._id)
+        for batch in self.table.batches(size, wanted):
+            ids: list[Id] = [int(row) for row in batch.rows]
+            if self._id is not None:
+                ids = [plain_id(key, _OWNER) for key in np.asarray(batch.columns[self._id]).tolist()]
+            payloads = points.payloads_of(batch) or [{} for _ in ids]
+            held = [plain_payload(one, key) for one, key in zip(payloads, ids, strict=True)]
+            yield StoredRows(ids, batch.vectors, held)
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+
+def _as_cut(record: CodeRecord | None, table: VectorTable) -> CodeRecord | None:
+    """Return the record of codes as long as they are: embedded bits may have been cut since they were written."""
+    if record is None or not isinstance(record.precision, Embedded):
+        return record
+    return replace(record, precision=record.precision.at(table.facts.width))
+
+
+def _hash(key: Id) -> int:
+    return int.from_bytes(hashlib.blake2b(repr(key).encode(), digest_size=8).digest(), "little")

@@ -1,0 +1,300 @@
+"""Targets of a move: stores and files. What was written before an interruption is found again, and kept."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from firstk._base.atomic_file import explained_os_errors
+from firstk._base.input_file import Stamp
+from firstk.data import read_precision
+from firstk.data.files import (
+    FORMATS,
+    RECORD,
+    Batch,
+    Layout,
+    ShardLog,
+    VectorTable,
+    check_columns,
+    code_layout,
+    creating,
+    exactly,
+    format_of,
+    must_be_restored,
+    open_vectors,
+)
+from firstk.data.remote import RemotePath, is_remote, place_of
+from firstk.exceptions import InvalidInputError
+from firstk.search.moving.checksum import Checksum
+from firstk.search.moving.contract import Recode, Source, SourceFacts
+from firstk.search.moving.payload_columns import PayloadColumns
+from firstk.search.moving.recoding import for_file, for_store
+from firstk.search.stores.contract import Engine, Id, Rows, StoredRows
+from firstk.search.stores.prefix_store import check_same, create_empty
+
+# Numbers of a part of a file: what is done again at most after a kill, and what waits in memory.
+_PART_NUMBERS = 4_000_000
+_SAMPLE_ROWS = 65_536
+
+
+class StoreTarget:
+    """A store, which firstk creates; rows are written under their ids.
+
+    Parameters
+    ----------
+    engine : Engine
+    facts : SourceFacts
+    recode : Recode
+    owned : bool
+        Whether `close` closes the engine.
+    """
+
+    left_out: tuple[str, ...] = ()
+
+    def __init__(self, engine: Engine, facts: SourceFacts, recode: Recode, *, owned: bool = False):
+        self._engine, self._owned, self.written = engine, owned, 0
+        self.layout, self._cut = for_store(facts, recode)
+        self.place, self.k, self.precision = engine.place, self.layout.width, engine.code_precision
+        self.bytes_per_vector = np.dtype(self.precision).itemsize * self.k
+        self.unit = self.layout.compared == "cosine"
+        self._resuming = False
+
+    def begin(self, source: Source, *, resume: bool, force: bool) -> None:
+        """Create the store, or go on with one of the same layout."""
+        with self._engine.answering():
+            there = self._engine.layout()
+            rows = 0 if there is None else self._engine.count()
+        if there is None or force:
+            create_empty(self._engine, self.layout, replace=force)
+            return
+        check_same(self.place, there, self.layout)
+        if rows and not resume:
+            raise InvalidInputError(
+                f"{self.place} is there already, with {rows:,} rows. Go on with an interrupted move by resume=True "
+                "(--resume), replace it by force=True (--force), or choose another name."
+            )
+        self._resuming = rows > 0
+
+    def encode(self, vectors: np.ndarray) -> np.ndarray:
+        """Return the longest codes."""
+        short, full = self._cut(vectors)
+        return short if full is None else full
+
+    def write(self, rows: StoredRows) -> StoredRows:
+        """Write rows whose ids are not there."""
+        names = set().union(*rows.payloads) & self._engine.reserved
+        if names:
+            raise InvalidInputError(
+                f"{self.place} cannot hold the name {min(names)!r} in a payload. Leave it out: columns=... (--columns)."
+            )
+        short, full = self._cut(rows.codes)
+        with self._engine.answering():
+            there = self._engine.present(rows.ids) if self._resuming else set()
+            new = [i for i, key in enumerate(rows.ids) if key not in there]
+            if new:
+                held = Rows(
+                    [rows.ids[i] for i in new],
+                    short[new],
+                    None if full is None else full[new],
+                    [rows.payloads[i] for i in new],
+                )
+                self._engine.upsert(held)
+        self.written += len(new)
+        return StoredRows(rows.ids, short if full is None else full, rows.payloads)
+
+    def finish(self) -> None:
+        """Build what is built once."""
+        with self._engine.answering():
+            self._engine.finish()
+
+    def read(self, size: int) -> Iterator[StoredRows]:
+        """Yield all rows."""
+        with self._engine.answering():
+            yield from self._engine.read(size)
+
+    def close(self) -> None:
+        """Close what was opened here."""
+        if self._owned:
+            self._engine.close()
+
+
+class FileTarget:
+    """A file, or a folder of files: written in parts beside it, which become the file when all are there.
+
+    After a kill, parts whose rows come again as they were are kept. The parts of a folder are its files.
+    """
+
+    unit, precision = False, "float32"  # as rows are compared: rounding has been done before
+    left_out: tuple[str, ...] = ()
+
+    def __init__(self, path: str | Path, facts: SourceFacts, recode: Recode):
+        self.path, self._facts, self.written = place_of(path), facts, 0
+        self.place = f"'{self.path if is_remote(path) else path}'"
+        known = any(self.path.name.lower().endswith(form.endings) for form in FORMATS)
+        self._folder = not known
+        self._form = format_of(self.path if known else "part.parquet")
+        self.encoding = for_file(facts, recode)
+        self.k = self.encoding.k
+        self.bytes_per_vector = self.encoding.precision.bytes_per_vector(self.k)
+        self._part_rows = max(1, _PART_NUMBERS // max(facts.width, self.k))
+        self._waiting: list[StoredRows] = []
+        self._parts: list[str] = []
+
+    def begin(self, source: Source, *, resume: bool, force: bool) -> None:
+        """Learn the columns and the rounding from the source, and open the folder of parts."""
+        if not self._folder and self.path.exists() and not force:
+            raise InvalidInputError(
+                f"{self.place} is there already. Replace it by force=True (--force), or choose another name."
+            )
+        self.columns = PayloadColumns.of(source, self._facts.key, typed=self._form.name not in _TEXT)
+        self._check_room()
+        job = self.encoding.facts() | {
+            "precision": self.encoding.precision.name,
+            "vectors": self._name,
+            "columns": self.columns.record(),
+            "format": self._form.name,
+            "source": self._facts.place,
+        }
+        target = self.path if self._folder else self.path.with_name(self.path.name + ".parts")
+        if force and not resume:
+            if self._folder:
+                _check_own(target)
+                _remove(target)
+            _remove(ShardLog(target, job).temporary)
+        self._log = ShardLog.begin(target, job, resume=resume)
+        if self._log.complete:
+            raise InvalidInputError(f"{self.place} is there already, and complete. Choose another name.")
+        if self._log.learned:
+            self.encoding = replace(self.encoding, precision=read_precision(self._log.learned))
+        else:
+            if self.encoding.to_fit:
+                sample = np.concatenate([self.encoding.encode(one.codes) for one in _first(source, _SAMPLE_ROWS)])
+                self.encoding = self.encoding.fitted(sample)
+            self._log.learned = self.encoding.precision.record()
+            self._log.write()
+
+    @property
+    def _name(self) -> str:
+        """Name of the vectors, which no other column may have."""
+        name = self._facts.vectors
+        return name if name not in (self._facts.key, *self.columns.names) else f"{name}_"
+
+    def _layout(self) -> Layout:
+        # Floats can do without a note, and formats without room for one are fine for them.
+        facts = self.encoding.facts() if self._form.notes else None
+        return code_layout(self._name, self.encoding.precision, self.k, self.columns.written, facts)
+
+    def _check_room(self) -> None:
+        """Raise an error for a format that cannot hold ids and payloads, or how codes were rounded."""
+        precision = self.encoding.precision
+        if self._form.holds == "nothing":
+            raise InvalidInputError(
+                f"A file of format {self._form.name} holds vectors only, and ids would be lost. Move to parquet, "
+                "arrow, jsonl or csv."
+            )
+        if must_be_restored(precision) and not self._form.notes:
+            raise InvalidInputError(
+                f"{self._form.name} cannot store the {precision.name} scale; use parquet, arrow, npz or safetensors."
+            )
+        check_columns(self._form, self.path, Layout(self._name, self.k, np.dtype(np.float32), self.columns.written))
+
+    def encode(self, vectors: np.ndarray) -> np.ndarray:
+        """Return codes before they are rounded."""
+        return self.encoding.encode(vectors)
+
+    def write(self, rows: StoredRows) -> StoredRows:
+        """Encode rows and add them to the part that is being filled."""
+        codes, _ = self.encoding(Batch(rows.codes, {}, np.arange(len(rows.ids))))
+        self._waiting.append(StoredRows(rows.ids, codes, rows.payloads))
+        while sum(len(one.ids) for one in self._waiting) >= self._part_rows:
+            self._flush()
+        restored = self.encoding.precision.restore(codes) if must_be_restored(self.encoding.precision) else codes
+        return StoredRows(rows.ids, restored.astype(np.float32), [self.columns.read_back(one) for one in rows.payloads])
+
+    def _flush(self) -> None:
+        """Write a part, unless it is there with the same rows."""
+        ids: list[Id] = [key for one in self._waiting for key in one.ids]
+        codes = np.concatenate([one.codes for one in self._waiting])
+        payloads = [one for part in self._waiting for one in part.payloads]
+        n, ending = self._part_rows, self._form.endings[0]
+        self._waiting = [StoredRows(ids[n:], codes[n:], payloads[n:])] if len(ids) > n else []
+        ids, codes, payloads = ids[:n], codes[:n], payloads[:n]
+        name = f"part-{len(self._parts):06d}{ending}"
+        self._parts.append(name)
+        checksum = Checksum(1)
+        checksum.add(ids, np.zeros((len(ids), 1)), payloads)
+        # The stamp of a source is its size and time; a part's is the number of its rows and a hash of them.
+        stamp = Stamp(0, 0, len(ids), int(checksum.text.rpartition("-")[2][:15], 16))
+        if self._log.finished(name, stamp):
+            return
+        with creating(self._log.folder / name, self._layout()) as writer:
+            writer.write(codes, self.columns.arrays(self._facts.key, ids, payloads))
+        self._log.add(name, stamp, len(ids))
+        self.written += len(ids)
+
+    def finish(self) -> None:
+        """Write the last part, and make the file of the parts."""
+        if any(len(one.ids) for one in self._waiting):
+            self._flush()
+        if self._folder:
+            self._log.finish()
+            return
+        with creating(self.path, self._layout()) as writer:
+            for name in self._parts:
+                table = open_vectors(self._log.folder / name, self._column_of(self._log.folder / name)).as_stored()
+                for batch in table.batches(columns=table.columns):
+                    codes = batch.vectors.astype(self._layout().dtype, copy=False)
+                    writer.write(codes, batch.columns)
+        _remove(self._log.folder)
+
+    def _column_of(self, path: Path | RemotePath) -> str | None:
+        """Return the name to open vectors by: text formats have a column a coordinate, called by it."""
+        return None if self._form.notes else self._name
+
+    def read(self, size: int) -> Iterator[StoredRows]:
+        """Yield all rows of the file."""
+        table: VectorTable = open_vectors(self.path, self._column_of(self.path), beside=(self._facts.key,))
+        for batch in table.batches(size, table.columns):
+            columns = {name: exactly(batch.columns, name) for name in table.columns}
+            if self._form.name not in _TEXT:
+                columns = {name: np.asarray(batch.columns[name]) for name in table.columns}
+            ids = columns.pop(self._facts.key).tolist()
+            if self._facts.ids == "int":
+                ids = [int(key) for key in ids]
+            yield StoredRows(ids, batch.vectors.astype(np.float32), self.columns.payloads(columns, len(ids)))
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+
+# Formats whose cells are text.
+_TEXT = ("csv", "csv.gz", "tsv", "tsv.gz")
+
+
+def _first(source: Source, rows: int) -> Iterator[StoredRows]:
+    """Yield batches until `rows` rows have come."""
+    size = min(rows, 8192)
+    return islice(source.read(size), -(-rows // size))
+
+
+def _check_own(folder: Path | RemotePath) -> None:
+    """Raise InvalidInputError for a folder that firstk did not write, which is not to be deleted with what is in it."""
+    if folder.exists() and not (folder / RECORD).is_file() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise InvalidInputError(
+            f"'{folder}' is there already, and firstk did not make it: it has no {RECORD}. Choose another name, or "
+            "remove it yourself."
+        )
+
+
+def _remove(folder: Path | RemotePath) -> None:
+    if isinstance(folder, RemotePath):
+        folder.remove_files()
+        return
+    with explained_os_errors(folder), contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(folder)  # an OSError for a link

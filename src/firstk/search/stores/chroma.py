@@ -1,0 +1,329 @@
+"""Codes in Chroma: a collection of short codes with the payloads, one of full codes, and reranking in numpy.
+
+A record of Chroma has one vector, so the full codes have a collection of their own, written first: a row that is found
+is complete. Chroma's metadata is flat; what it cannot hold is refused. Needs the extra "stores".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from firstk._base.checks import require
+from firstk.data.remote import shown, shown_place
+from firstk.exceptions import InvalidInputError
+from firstk.search.stores.contract import (
+    EXTRA,
+    Engine,
+    Id,
+    Layout,
+    NamedRows,
+    Neighbors,
+    Request,
+    Rows,
+    StoredRows,
+    explained,
+    foreign,
+    own_filter,
+)
+from firstk.search.stores.filters import Condition, kind_of
+from firstk.search.stores.named_columns import stored
+from firstk.search.stores.results import Gathered
+
+if TYPE_CHECKING:
+    from chromadb.api import ClientAPI
+    from chromadb.api.models.Collection import Collection
+
+_SPACES = {"cosine": "cosine", "inner_product": "ip", "l2": "l2"}
+# The graph returns no more than its ef, which is set when a collection is made: the longest shortlist.
+_EF = 1000
+# A record without metadata is none to Chroma.
+_MARK = "_firstk"
+# In the metadata of a collection of full codes: the name of the collection that it belongs to.
+_BELONGS = "firstk_full_codes_of"
+_RESERVED = ("$", "#")
+# Chroma's own limits of a query.
+_QUERIES = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Chroma(Engine):
+    """A collection of Chroma, and a second one for full codes.
+
+    Attributes
+    ----------
+    client : path, or a client of chromadb
+        A path is opened by ``chromadb.PersistentClient``, without telemetry.
+    collection : str
+    """
+
+    client: str | Path | ClientAPI
+    collection: str = "documents"
+
+    name: ClassVar[str] = "chroma"
+    purpose: ClassVar[str] = "A collection of Chroma"
+    packages: ClassVar[tuple[str, ...]] = ("chromadb",)
+    reserved: ClassVar[frozenset[str]] = frozenset((_MARK, "chroma:document"))
+    orders_text: ClassVar[bool] = False
+
+    @classmethod
+    def connect(cls, address: str, name: str = "documents", **settings: Any) -> Chroma:
+        """Open a folder, or a server by its URL; the token of a server is from CHROMA_TOKEN."""
+        chromadb = require("chromadb", EXTRA, cls.purpose)
+        if not address.startswith(("http:", "https:")):
+            return cls(address, name, **settings)
+        from urllib.parse import urlsplit
+
+        token = os.environ.get("CHROMA_TOKEN", "")
+        with explained("The connection to Chroma", (Exception,), address, [token]):
+            parts = urlsplit(shown(address))  # a port that is no number is a ValueError
+            client = chromadb.HttpClient(
+                parts.hostname or "localhost",
+                parts.port or 8000,
+                ssl=parts.scheme == "https",
+                headers={"Authorization": f"Bearer {token}"} if token else None,
+            )
+        return cls(client, name, **settings)
+
+    @property
+    def place(self) -> str:
+        """What error messages call it."""
+        where = f"Chroma in '{shown_place(self.client)}'" if isinstance(self.client, (str, Path)) else "Chroma"
+        return f"The collection '{self.collection}' of {where}"
+
+    @cached_property
+    def _client(self) -> ClientAPI:
+        import chromadb
+        from chromadb.config import Settings
+
+        if not isinstance(self.client, (str, Path)):
+            return self.client
+        with self.answering():
+            return chromadb.PersistentClient(str(self.client), Settings(anonymized_telemetry=False))
+
+    def answering(self) -> contextlib.AbstractContextManager[None]:
+        """Turn errors of Chroma into InvalidInputError."""
+        from chromadb.errors import ChromaError
+
+        return explained(self.place, (ChromaError, ValueError, TypeError, OSError), self.client)
+
+    def _found(self, name: str) -> Collection | None:
+        from chromadb.errors import NotFoundError
+
+        try:
+            return self._client.get_collection(name, embedding_function=None)
+        except NotFoundError:
+            return None
+
+    @property
+    def _full_name(self) -> str:
+        return f"{self.collection}-full"
+
+    def _full_codes(self) -> Collection | None:
+        """Return the collection of full codes, if there is one; something else may have its name."""
+        there = self._found(self._full_name)
+        ours = there is not None and (there.metadata or {}).get(_BELONGS) == self.collection
+        return there if ours else None
+
+    def opened(self, name: str) -> Collection:
+        """Return a collection that is there."""
+        return self._client.get_collection(name, embedding_function=None)
+
+    def layout(self) -> Layout | None:
+        """Return the layout, which is in the metadata of the collection."""
+        there = self._found(self.collection)
+        if there is None:
+            return None
+        record = (there.metadata or {}).get("firstk")
+        if record is None:
+            raise foreign(self.place)
+        return Layout.read(str(record), self.place)
+
+    def create(self, layout: Layout) -> None:
+        """Create the collections, the one that tells of both last."""
+        settings: Any = {"hnsw": {"space": _SPACES[layout.compared], "ef_search": _EF}}
+        if layout.full is not None:
+            if self._full_codes() is not None:  # left by a create that was interrupted
+                self._client.delete_collection(self._full_name)
+            elif self._found(self._full_name) is not None:
+                raise InvalidInputError(
+                    f"{self.place} needs the name '{self._full_name}' for full codes, and something else has it. Name "
+                    "another place."
+                )
+            self._client.create_collection(
+                self._full_name,
+                configuration=settings,
+                metadata={_BELONGS: self.collection},
+                embedding_function=None,
+            )
+        self._client.create_collection(
+            self.collection,
+            configuration=settings,
+            metadata={"firstk": layout.record()},
+            embedding_function=None,
+        )
+
+    def drop(self) -> None:
+        """Delete the collections."""
+        for there in (self._found(self.collection), self._full_codes()):
+            if there is not None:
+                self._client.delete_collection(there.name)
+
+    def upsert(self, rows: Rows) -> None:
+        """Write the full codes, then the short ones with the payloads."""
+        ids = [str(key) for key in rows.ids]
+        payloads: list[Any] = [_metadata(one) for one in rows.payloads]
+        short = self.opened(self.collection)
+        there = set(short.get(ids=ids, include=[])["ids"])
+        if there:  # an update of Chroma merges metadata: a name that is gone would stay
+            short.delete(ids=sorted(there))
+        at_once = self._client.get_max_batch_size()
+        for start in range(0, len(ids), at_once):
+            part = slice(start, start + at_once)
+            if rows.full is not None:
+                self.opened(self._full_name).upsert(ids[part], rows.full[part])
+            short.upsert(ids[part], rows.short[part], payloads[part])
+
+    def delete(self, ids: Sequence[Id]) -> None:
+        """Delete rows, the short codes first."""
+        keys = [str(key) for key in ids]
+        for there in (self._found(self.collection), self._full_codes()):
+            if there is not None and (found := there.get(ids=keys, include=[])["ids"]):
+                there.delete(ids=found)
+
+    def present(self, ids: Sequence[Id]) -> set[Id]:
+        """Return ids that are there."""
+        found = self.opened(self.collection).get(ids=[str(key) for key in ids], include=[])["ids"]
+        return set(_ids(found, self.layout()))
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return int(self.opened(self.collection).count())
+
+    def read(self, size: int) -> Iterator[StoredRows]:
+        """Yield rows in the order of Chroma."""
+        layout, short, full = self.layout(), self.opened(self.collection), self._full_codes()
+        for part in _pages(short, size, ["metadatas", "embeddings"]):
+            if full is None:
+                codes = np.asarray(part["embeddings"], np.float32)
+            else:
+                codes = _in_order(full.get(ids=part["ids"], include=["embeddings"]), part["ids"])
+            yield StoredRows(_ids(part["ids"], layout), codes, [_payload(one) for one in part["metadatas"] or []])
+
+    def read_columns(self, vectors: str | None, ids: str | None) -> NamedRows:
+        """Open a collection; metadata are the payload, with the document under 'document'."""
+        collection = self.opened(self.collection)
+        first = collection.get(limit=1, include=["embeddings"])["embeddings"]
+        width = len(first[0]) if first is not None and len(first) else 0
+
+        def read(size: int) -> Iterator[StoredRows]:
+            for part in _pages(collection, size, ["metadatas", "embeddings", "documents"]):
+                texts = part["documents"] or [None for _ in part["ids"]]
+                payloads = [
+                    dict(one or {}) | ({} if text is None else {"document": text})
+                    for one, text in zip(part["metadatas"] or [], texts, strict=True)
+                ]
+                yield stored(part["ids"], part["embeddings"], payloads)
+
+        space = ((collection.configuration_json or {}).get("hnsw") or {}).get("space", "l2")
+        metric = {name: metric for metric, name in _SPACES.items()}.get(space)
+        return NamedRows(int(collection.count()), width, "embeddings", read, metric)
+
+    def search(self, request: Request) -> Neighbors:
+        """Find by the short codes, and rerank in numpy."""
+        if request.shortlist > _EF:
+            raise InvalidInputError(
+                f"A collection of Chroma is made here for shortlists of up to {_EF}. Got {request.shortlist}."
+            )
+        layout, gathered = self.layout(), Gathered()
+        assert layout is not None
+        short, full = self.opened(self.collection), self._full_codes()
+        for start in range(0, len(request.short), _QUERIES):
+            queries = request.short[start : start + _QUERIES]
+            part = short.query(
+                query_embeddings=queries,
+                n_results=request.shortlist,
+                where=where_of(request),
+                include=["metadatas", "embeddings"],
+            )
+            for i, names in enumerate(part["ids"]):
+                payloads = [_payload(one) for one in (part["metadatas"] or [])[i]]
+                if full is None or request.full is None:
+                    codes, query = np.asarray((part["embeddings"] or [])[i], np.float32), queries[i]
+                else:
+                    codes = _in_order(full.get(ids=names, include=["embeddings"]), names) if names else queries[:0]
+                    query = request.full[start + i]
+                shortlist = StoredRows(_ids(names, layout), codes, payloads)
+                gathered.add_reranked(shortlist, query, layout.compared, request.limit)
+        return gathered.found
+
+    def close(self) -> None:
+        """Let go of the client of a folder."""
+        if isinstance(self.client, (str, Path)) and "_client" in self.__dict__:
+            client = self.__dict__.pop("_client")
+            if hasattr(client, "close"):
+                client.close()
+
+
+def _ids(names: Sequence[str], layout: Layout | None) -> list[Id]:
+    """Return ids as they were given: Chroma's are text."""
+    return [int(name) for name in names] if layout is not None and layout.ids == "int" else list(names)
+
+
+def _pages(collection: Collection, size: int, include: Any) -> Iterator[Any]:
+    for start in range(0, collection.count(), size):
+        yield collection.get(limit=size, offset=start, include=include)
+
+
+def _in_order(found: Any, names: Sequence[str]) -> np.ndarray:
+    """Return the embeddings of some ids, which Chroma returns in an order of its own."""
+    at = {name: i for i, name in enumerate(found["ids"])}
+    return np.asarray(found["embeddings"], np.float32)[[at[name] for name in names]]
+
+
+def _metadata(payload: dict[str, Any]) -> dict[str, Any]:
+    for name, value in payload.items():
+        if name.startswith(_RESERVED):
+            raise InvalidInputError(f"Chroma takes no names in a payload that begin with $ or #. Got '{name}'.")
+        if value is not None and kind_of(value) == "other":
+            raise InvalidInputError(
+                f"Chroma holds text, numbers and truth values in a payload, and '{name}' is a {type(value).__name__}. "
+                "Convert it to text (json.dumps), or leave it out."
+            )
+    return {_MARK: 1} | {name: value for name, value in payload.items() if value is not None}
+
+
+def _payload(metadata: Any) -> dict[str, Any]:
+    return {name: value for name, value in (metadata or {}).items() if name != _MARK}
+
+
+def where_of(request: Request) -> dict[str, Any] | None:
+    """Return a filter of Chroma; one of one's own is a list of such mappings, all of which hold."""
+    parts = own_filter(request, "Chroma", list, "a list of Chroma's own 'where' mappings")
+    if parts is None:
+        parts = [_condition(one) for one in request.where]
+    return None if not parts else parts[0] if len(parts) == 1 else {"$and": parts}
+
+
+def _condition(one: Condition) -> dict[str, Any]:
+    if one.kind != "number":
+        return {one.name: {f"${one.operator}": list(one.value) if one.operator == "in" else one.value}}
+    # To Chroma 3 and 3.0 are different values.
+    if one.operator in ("eq", "in"):
+        values = [form for value in one.values for form in _both(value)]
+        either = [{one.name: {"$eq": value}} for value in values]
+        return either[0] if len(either) == 1 else {"$or": either}
+    forms = [{one.name: {f"${one.operator}": value}} for value in _both(one.value)]
+    return forms[0] if len(forms) == 1 else {"$or": forms}
+
+
+def _both(value: Any) -> list[Any]:
+    """Return a number as an int and as a float, where it is both."""
+    return [int(value), float(value)] if float(value) == int(value) else [float(value)]

@@ -1,0 +1,290 @@
+"""Codes in a LanceDB table, which is a folder: two vector columns, and reranking in numpy.
+
+LanceDB filters typed columns, so a payload has a column for each name, and a name that a row lacks is null there. The
+types are those of the first rows. Needs the extra "stores".
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from firstk.data.remote import shown_place
+from firstk.exceptions import InvalidInputError
+from firstk.search.stores.contract import (
+    Engine,
+    Id,
+    Layout,
+    NamedRows,
+    Neighbors,
+    Request,
+    Rows,
+    StoredRows,
+    explained,
+    foreign,
+    own_filter,
+)
+from firstk.search.stores.filters import Condition
+from firstk.search.stores.named_columns import chosen_ids, chosen_vectors, stored
+from firstk.search.stores.results import Gathered
+from firstk.search.stores.sql import COMPARED
+
+if TYPE_CHECKING:
+    import lancedb
+    import pyarrow as pa
+
+_DISTANCES = {"cosine": "cosine", "inner_product": "dot", "l2": "l2"}
+_KEY = b"firstk"
+_OWN = ("id", "short", "full")
+# Columns that LanceDB adds to results.
+_ADDED = ("_distance", "_rowid", "_score", "_relevance_score")
+
+
+@dataclass(frozen=True, eq=False)
+class LanceDB(Engine):
+    """A table of LanceDB.
+
+    Attributes
+    ----------
+    path : path, or a connection of lancedb.connect
+    table : str
+    """
+
+    path: str | Path | lancedb.DBConnection
+    table: str = "documents"
+
+    name: ClassVar[str] = "lancedb"
+    purpose: ClassVar[str] = "A table of LanceDB"
+    packages: ClassVar[tuple[str, ...]] = ("lancedb",)
+    reserved: ClassVar[frozenset[str]] = frozenset((*_OWN, *_ADDED))
+
+    @property
+    def place(self) -> str:
+        """What error messages call it."""
+        where = f"'{shown_place(self.path)}'" if isinstance(self.path, (str, Path)) else "LanceDB"
+        return f"The table '{self.table}' of {where}"
+
+    @cached_property
+    def connection(self) -> lancedb.DBConnection:
+        """The connection."""
+        import lancedb
+
+        if not isinstance(self.path, (str, Path)):
+            return self.path
+        with explained(self.place, (OSError, RuntimeError, ValueError), self.path):
+            return lancedb.connect(str(self.path))
+
+    @property
+    def _there(self) -> Any:
+        return self.connection.open_table(self.table)
+
+    def answering(self) -> contextlib.AbstractContextManager[None]:
+        """Turn errors of LanceDB into InvalidInputError."""
+        import pyarrow as pa
+
+        return explained(self.place, (OSError, RuntimeError, ValueError, TypeError, pa.ArrowException), self.path)
+
+    def layout(self) -> Layout | None:
+        """Return the layout, which is in the metadata of the schema."""
+        try:
+            table = self._there
+        except (FileNotFoundError, ValueError):
+            return None
+        record = (table.schema.metadata or {}).get(_KEY)
+        if record is None:
+            raise foreign(self.place)
+        return Layout.read(record.decode(), self.place)
+
+    def create(self, layout: Layout) -> None:
+        """Create the table; columns of payloads come with the first rows."""
+        import pyarrow as pa
+
+        columns = [
+            pa.field("id", pa.int64() if layout.ids == "int" else pa.string(), nullable=False),
+            pa.field("short", pa.list_(pa.float32(), layout.short)),
+        ]
+        if layout.full is not None:
+            columns.append(pa.field("full", pa.list_(pa.float32(), layout.full)))
+        schema = pa.schema(columns, metadata={_KEY: layout.record().encode()})
+        self.connection.create_table(self.table, schema=schema)
+
+    def drop(self) -> None:
+        """Delete the table."""
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            self.connection.drop_table(self.table)
+
+    def upsert(self, rows: Rows) -> None:
+        """Write rows, as a new version of the table."""
+        table = self._there
+        odd = sorted(name for one in rows.payloads for name in one if set(name) & set(".`"))
+        if odd:
+            raise InvalidInputError(f"LanceDB takes names of columns without dots and backticks. Got {odd[0]!r}.")
+        block = _arrow(rows, table.schema)
+        missing = [one for one in block.schema if one.name not in table.schema.names]
+        if missing:
+            import pyarrow as pa
+
+            table.add_columns(pa.schema(missing))
+        table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(block)
+
+    def finish(self) -> None:
+        """Compact what was written in batches. An index is yours to choose: ``table.create_index(...)``."""
+        self._there.optimize()
+
+    def delete(self, ids: Sequence[Id]) -> None:
+        """Delete rows."""
+        self._there.delete(f"id IN ({', '.join(map(_literal, ids))})")
+
+    def present(self, ids: Sequence[Id]) -> set[Id]:
+        """Return ids that are there."""
+        found = self._there.search().where(f"id IN ({', '.join(map(_literal, ids))})").select(["id"]).limit(len(ids))
+        return set(found.to_arrow()["id"].to_pylist())
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return int(self._there.count_rows())
+
+    def read(self, size: int) -> Iterator[StoredRows]:
+        """Yield rows in the order of the table."""
+        column = "full" if "full" in self._there.schema.names else "short"
+        for part in self._parts(size):
+            yield StoredRows(part["id"].to_pylist(), _codes(part[column]), _payloads(part))
+
+    def _parts(self, size: int) -> Iterator[Any]:
+        table = self._there
+        for batch in table.search().limit(max(1, table.count_rows())).to_batches(size):
+            for start in range(0, batch.num_rows, size):
+                yield batch.slice(start, size)
+
+    def read_columns(self, vectors: str | None, ids: str | None) -> NamedRows:
+        """Open a table; ids are in its column 'id', or in one that is named; all other columns are the payload."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        table = self._there
+        names = list(table.schema.names)
+        lists = [one for one in table.schema if pa.types.is_fixed_size_list(one.type) or pa.types.is_list(one.type)]
+        possible = [one.name for one in lists if pa.types.is_floating(one.type.value_type)]
+        vector = chosen_vectors(self.place, vectors, possible, names)
+        key = chosen_ids(self.place, ids, [], names)
+        others = [name for name in names if name not in (vector, key)]
+        first = table.search().limit(1).to_arrow()[vector].to_pylist()
+        width = len(first[0] or ()) if first else 0
+
+        def read(size: int) -> Iterator[StoredRows]:
+            for part in self._parts(size):
+                # Lists that are missing, or of another length, would move the numbers of later rows.
+                if not pc.all(pc.equal(pc.fill_null(pc.list_value_length(part[vector]), -1), width)).as_py():
+                    raise InvalidInputError(
+                        f"{self.place} has rows without a vector in column {vector!r}, or with one that has not "
+                        f"{width} numbers like the first. Delete them, or name another column (--vectors)."
+                    )
+                codes = part[vector].flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
+                payloads = part.select(others).to_pylist() if others else [{}] * len(part)
+                yield stored(part[key].to_pylist(), codes, payloads)
+
+        return NamedRows(int(table.count_rows()), width, vector, read)
+
+    def search(self, request: Request) -> Neighbors:
+        """Find by the short codes, and rerank in numpy."""
+        table, gathered = self._there, Gathered()
+        layout = self.layout()
+        assert layout is not None
+        where = where_of(request, table.schema)
+        for i, short in enumerate(request.short):
+            # By cosine, LanceDB finds nothing for a code of zeros, which is as near to one row as to another.
+            kind = _DISTANCES[layout.compared if short.any() else "l2"]
+            found = table.search(short, vector_column_name="short").distance_type(kind)
+            found = found.limit(request.shortlist)
+            if where:
+                found = found.where(where, prefilter=True)
+            hits = found.to_arrow()
+            query, column = (short, "short") if request.full is None else (request.full[i], "full")
+            codes = _codes(hits[column].combine_chunks())
+            shortlist = StoredRows(hits["id"].to_pylist(), codes, _payloads(hits))
+            gathered.add_reranked(shortlist, query, layout.compared, request.limit)
+        return gathered.found
+
+
+def _arrow(rows: Rows, schema: pa.Schema) -> pa.Table:
+    """Return rows as a table, payloads in the types of the columns that are there."""
+    import pyarrow as pa
+
+    names = [name for name in schema.names if name not in _OWN]
+    names += sorted({name for one in rows.payloads for name in one} - set(names))
+    arrays = {"id": pa.array(rows.ids, schema.field("id").type), "short": _lists(rows.short)}
+    if rows.full is not None:
+        arrays["full"] = _lists(rows.full)
+    for name in names:
+        values = [one.get(name) for one in rows.payloads]
+        there = schema.field(name).type if name in schema.names else None
+        try:
+            column = pa.array(values, there)
+        except (pa.ArrowException, TypeError):
+            raise InvalidInputError(
+                f"LanceDB keeps one type a column, and '{name}' of the payload holds another"
+                + (f" than {there}." if there is not None else " in some rows.")
+                + " Convert its values to one type."
+            ) from None
+        if not pa.types.is_null(column.type):
+            arrays[name] = column
+    return pa.table(arrays)
+
+
+def _lists(codes: np.ndarray) -> pa.Array:
+    import pyarrow as pa
+
+    flat = pa.array(np.ascontiguousarray(codes, dtype=np.float32).ravel())
+    return pa.FixedSizeListArray.from_arrays(flat, codes.shape[1])
+
+
+def _codes(column: Any) -> np.ndarray:
+    flat = column.flatten().to_numpy(zero_copy_only=False)
+    return np.asarray(flat, dtype=np.float32).reshape(len(column), column.type.list_size)
+
+
+def _payloads(table: Any) -> list[dict[str, Any]]:
+    names = [name for name in table.schema.names if name not in (*_OWN, *_ADDED)]
+    return (
+        [{name: value for name, value in row.items() if value is not None} for row in table.select(names).to_pylist()]
+        if names
+        else [{} for _ in range(table.num_rows)]
+    )
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value)
+
+
+def where_of(request: Request, schema: pa.Schema) -> str:
+    """Return a condition in SQL; a filter of one's own is SQL on the columns of the table."""
+    if (own := own_filter(request, "LanceDB", str, "SQL text")) is not None:
+        return str(own)
+    return " AND ".join(_condition(one, schema) for one in request.where)
+
+
+def _condition(one: Condition, schema: pa.Schema) -> str:
+    import pyarrow.types as types
+
+    if one.name not in schema.names or one.name in _OWN:
+        return "false"
+    kind = schema.field(one.name).type
+    of_kind = {
+        "bool": types.is_boolean(kind),
+        "number": types.is_integer(kind) or types.is_floating(kind),
+        "text": types.is_string(kind) or types.is_large_string(kind),
+    }
+    if not of_kind[one.kind]:
+        return "false"
+    column = "`" + one.name + "`"
+    if one.operator == "in":
+        return f"({column} IN ({', '.join(map(_literal, one.values))}))"
+    return f"({column} {COMPARED[one.operator]} {_literal(one.value)})"

@@ -1,0 +1,278 @@
+"""Codes in Milvus, or in Milvus Lite, which is a file: two vector fields, and reranking in numpy.
+
+Payloads are dynamic fields. Milvus Lite does not tell 1 from true in a filter. Needs the extra "stores".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakSet
+
+import numpy as np
+
+from firstk._base.checks import require
+from firstk.exceptions import InvalidInputError
+from firstk.search.stores.contract import (
+    EXTRA,
+    Engine,
+    Id,
+    Layout,
+    NamedRows,
+    Neighbors,
+    Request,
+    Rows,
+    StoredRows,
+    explained,
+    foreign,
+    own_filter,
+)
+from firstk.search.stores.filters import Condition
+from firstk.search.stores.named_columns import chosen_ids, chosen_vectors, stored
+from firstk.search.stores.results import Gathered
+
+if TYPE_CHECKING:
+    from pymilvus import MilvusClient
+
+_METRICS = {"cosine": "COSINE", "inner_product": "IP", "l2": "L2"}
+_COMPARED = {"eq": "==", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+_OWN = ("id", "short", "full")
+# What one search returns at most.
+_MOST = 16384
+# Rows the walk through the graph holds at least. Milvus Lite filters the rows it meets, so that a walk of 64 with a
+# filter that one row in fifteen meets ends before the nearest are found.
+_WALK, _FILTERED_WALK = 64, 1024
+# What has each file of Milvus Lite open. Its server is in this process, keeps the file locked, and outlives a client.
+_OPEN: defaultdict[str, WeakSet[Milvus]] = defaultdict(WeakSet)
+
+
+@dataclass(frozen=True, eq=False)
+class Milvus(Engine):
+    """A collection of Milvus.
+
+    Attributes
+    ----------
+    client : pymilvus.MilvusClient
+    collection : str
+    owned : bool
+        Whether `close` closes the client.
+    file : str, optional
+        The file of Milvus Lite, which `close` lets other processes open where nothing else here has it open.
+    address : str
+        Where `connect` found it: its credentials are blotted out of messages.
+    """
+
+    client: MilvusClient
+    collection: str = "documents"
+    owned: bool = False
+    file: str | None = None
+    address: str = field(default="", repr=False)
+
+    name: ClassVar[str] = "milvus"
+    purpose: ClassVar[str] = "A collection of Milvus"
+    packages: ClassVar[tuple[str, ...]] = ("pymilvus",)
+    reserved: ClassVar[frozenset[str]] = frozenset((*_OWN, "$meta"))
+
+    @classmethod
+    def connect(cls, address: str, name: str = "documents", **settings: Any) -> Milvus:
+        """Open a file of Milvus Lite (its name ends in .db), or a server by its URL; its token is from MILVUS_TOKEN."""
+        pymilvus = require("pymilvus", EXTRA, cls.purpose)
+        token = os.environ.get("MILVUS_TOKEN", "")
+        if address.startswith(("http:", "https:")):
+            file = None
+        else:
+            require("milvus_lite", EXTRA, "A file of Milvus Lite")
+            file = os.path.abspath(address)
+        with explained("The connection to Milvus", (Exception,), address, [token]):
+            client = pymilvus.MilvusClient(address, token=token)
+        made = cls(client, name, owned=True, file=file, address=address, **settings)
+        if file is not None:
+            _OPEN[file].add(made)
+        return made
+
+    @property
+    def place(self) -> str:
+        """What error messages call it."""
+        return f"The collection '{self.collection}' of Milvus"
+
+    def answering(self) -> contextlib.AbstractContextManager[None]:
+        """Turn errors of Milvus into InvalidInputError."""
+        from pymilvus.exceptions import MilvusException
+
+        return explained(self.place, (MilvusException, OSError), self.address, [os.environ.get("MILVUS_TOKEN", "")])
+
+    def layout(self) -> Layout | None:
+        """Return the layout, which is a property of the collection."""
+        if not self.client.has_collection(self.collection):
+            return None
+        record = (self.client.describe_collection(self.collection).get("properties") or {}).get("firstk")
+        if record is None:
+            raise foreign(self.place)
+        self.client.load_collection(self.collection)
+        return Layout.read(str(record), self.place)
+
+    def create(self, layout: Layout) -> None:
+        """Create the collection; a graph on short codes, and none on full ones."""
+        from pymilvus import DataType
+
+        schema = self.client.create_schema(auto_id=False, enable_dynamic_field=True)
+        if layout.ids == "int":
+            schema.add_field("id", DataType.INT64, is_primary=True)
+        else:
+            schema.add_field("id", DataType.VARCHAR, max_length=512, is_primary=True)
+        metric, index = _METRICS[layout.compared], self.client.prepare_index_params()
+        schema.add_field("short", DataType.FLOAT_VECTOR, dim=layout.short)
+        index.add_index("short", index_type="HNSW", metric_type=metric, params={"M": 16, "efConstruction": 200})
+        if layout.full is not None:
+            schema.add_field("full", DataType.FLOAT_VECTOR, dim=layout.full)
+            index.add_index("full", index_type="FLAT", metric_type=metric)
+        self.client.create_collection(
+            self.collection,
+            schema=schema,
+            index_params=index,
+            properties={"firstk": layout.record()},
+            consistency_level="Strong",
+        )
+
+    def drop(self) -> None:
+        """Delete the collection."""
+        if self.client.has_collection(self.collection):
+            self.client.drop_collection(self.collection)
+
+    def upsert(self, rows: Rows) -> None:
+        """Write rows in one request."""
+        odd = [key for key in rows.ids if isinstance(key, str) and (set(key) & {'"', "\\"} or not key.isprintable())]
+        if odd:
+            raise InvalidInputError(
+                f"Milvus reads rows by expressions, in which ids with double quotes, backslashes or control characters "
+                f"fail. Got {odd[0]!r}."
+            )
+        entities = []
+        for i, (key, payload) in enumerate(zip(rows.ids, rows.payloads, strict=True)):
+            entity = payload | {"id": key, "short": rows.short[i]}
+            if rows.full is not None:
+                entity["full"] = rows.full[i]
+            entities.append(entity)
+        self.client.upsert(self.collection, entities)
+
+    def finish(self) -> None:
+        """Make rows durable."""
+        self.client.flush(self.collection)
+
+    def delete(self, ids: Sequence[Id]) -> None:
+        """Delete rows."""
+        # With ids=, the client writes text between quotes as it is: an id with a quote could name other rows.
+        self.client.delete(self.collection, filter=f"id in {_literal(list(ids))}")
+
+    def present(self, ids: Sequence[Id]) -> set[Id]:
+        """Return ids that are there."""
+        found = self.client.query(self.collection, filter=f"id in {_literal(list(ids))}", output_fields=["id"])
+        return {row["id"] for row in found}
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return int(self.client.query(self.collection, filter="", output_fields=["count(*)"])[0]["count(*)"])
+
+    def read(self, size: int) -> Iterator[StoredRows]:
+        """Yield rows in the order of their ids."""
+        layout = self.layout()
+        column = "short" if layout is None or layout.full is None else "full"
+        for part in self._pages(size):
+            codes = np.array([row[column] for row in part], np.float32)
+            yield StoredRows([row["id"] for row in part], codes, [_payload(row) for row in part])
+
+    def _pages(self, size: int) -> Iterator[list[dict[str, Any]]]:
+        pages = self.client.query_iterator(self.collection, batch_size=size, output_fields=["*"])
+        try:
+            while found := pages.next():
+                for start in range(0, len(found), size):
+                    yield [dict(row) for row in found[start : start + size]]
+        finally:
+            pages.close()
+
+    def read_columns(self, vectors: str | None, ids: str | None) -> NamedRows:
+        """Open a collection; ids are its primary field, and all other fields the payload."""
+        from pymilvus import DataType
+
+        client, name = self.client, self.collection
+        fields = {one["name"]: one for one in client.describe_collection(name)["fields"]}
+        possible = [key for key, one in fields.items() if one["type"] == DataType.FLOAT_VECTOR]
+        vector = chosen_vectors(self.place, vectors, possible, list(fields))
+        key = chosen_ids(self.place, ids, [key for key, one in fields.items() if one.get("is_primary")], list(fields))
+        client.load_collection(name)
+
+        def read(size: int) -> Iterator[StoredRows]:
+            for part in self._pages(size):
+                codes = np.array([row.pop(vector) for row in part], np.float32)
+                yield stored([row.pop(key) for row in part], codes, part)
+
+        indexes = [client.describe_index(name, one) or {} for one in client.list_indexes(name)]
+        kinds = {found.get("field_name"): found.get("metric_type") for found in indexes}
+        metric = {kind: metric for metric, kind in _METRICS.items()}.get(kinds.get(vector) or "")
+        return NamedRows(self.count(), int(fields[vector]["params"]["dim"]), vector, read, metric)
+
+    def search(self, request: Request) -> Neighbors:
+        """Find by the short codes, and rerank in numpy."""
+        if request.shortlist > _MOST:
+            raise InvalidInputError(
+                f"Milvus finds at most {_MOST} rows at once. Got a shortlist of {request.shortlist}."
+            )
+        layout, gathered, where = self.layout(), Gathered(), where_of(request)
+        assert layout is not None
+        walk = max(request.shortlist, _FILTERED_WALK if where else _WALK)
+        found = self.client.search(
+            self.collection,
+            data=list(request.short),
+            anns_field="short",
+            limit=request.shortlist,
+            filter=where,
+            output_fields=["*"],
+            search_params={"params": {"ef": walk}},
+        )
+        for i, hits in enumerate(found):
+            entities = [hit["entity"] for hit in hits]
+            query, column = (request.short[i], "short") if request.full is None else (request.full[i], "full")
+            codes = np.array([row[column] for row in entities], np.float32)
+            shortlist = StoredRows([hit["id"] for hit in hits], codes, [_payload(row) for row in entities])
+            gathered.add_reranked(shortlist, query, layout.compared, request.limit)
+        return gathered.found
+
+    def close(self) -> None:
+        """Close the client, if `connect` opened it."""
+        if not self.owned:
+            return
+        self.client.close()
+        if self.file is None:
+            return
+        _OPEN[self.file].discard(self)
+        if not _OPEN[self.file]:
+            from milvus_lite.server_manager import server_manager_instance
+
+            server_manager_instance.release_server(self.file)
+
+
+def _payload(entity: Any) -> dict[str, Any]:
+    return {name: value for name, value in entity.items() if name not in _OWN and value is not None}
+
+
+def _literal(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def where_of(request: Request) -> str:
+    """Return an expression of Milvus; a filter of one's own is such an expression."""
+    if (own := own_filter(request, "Milvus", str, "an expression as text")) is not None:
+        return str(own)
+    return " and ".join(_condition(one) for one in request.where)
+
+
+def _condition(one: Condition) -> str:
+    name = f"$meta[{_literal(one.name)}]"
+    if one.operator == "in":  # of dynamic fields, Milvus Lite does not know "in"
+        return "(" + " or ".join(f"{name} == {_literal(value)}" for value in one.value) + ")"
+    return f"({name} {_COMPARED[one.operator]} {_literal(one.value)})"

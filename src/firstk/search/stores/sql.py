@@ -1,0 +1,40 @@
+"""Names and comparisons in SQL, for all engines that speak it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from firstk.search.stores.contract import Request, own_filter
+from firstk.search.stores.filters import Condition
+
+COMPARED = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+
+
+def quoted(name: str) -> str:
+    """Return a name of a table or column for SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def where_of(
+    request: Request, store: str, condition: Callable[[Condition, int], tuple[str, dict[str, Any]]]
+) -> tuple[str, dict[str, Any]]:
+    """Return a condition in SQL and its values; a filter of one's own is SQL on the columns id and payload.
+
+    Parameters
+    ----------
+    request : Request
+    store : str
+        What an error message calls the store.
+    condition : callable
+        From a condition and its number to SQL, with values by name.
+    """
+    if own_filter(request, store, str, "SQL text on 'id' and 'payload'") is not None:
+        return f"({request.native})", {}
+    parts: list[str] = []
+    values: dict[str, Any] = {}
+    for i, one in enumerate(request.where):
+        text, used = condition(one, i)
+        parts.append(text)
+        values |= used
+    return " AND ".join(parts), values
