@@ -7,7 +7,6 @@ bfloat16 is too inaccurate. Gradients are returned in the dtype of the inputs.
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -39,26 +38,6 @@ def untraced(function: Function) -> Function:
     return torch.compiler.disable(function)
 
 
-def differentiable_once(backward: Function) -> Function:
-    """Raise an error where a gradient that was computed in the forward pass would be differentiated again.
-
-    Such a gradient is a constant to autograd. torch's `once_differentiable` notices only an upstream gradient that
-    requires grad; with `create_graph=True` the penalty on a gradient would silently have no gradient itself.
-    """
-
-    @functools.wraps(backward)
-    def guarded(ctx: Any, upstream: Tensor) -> Any:
-        if torch.is_grad_enabled():
-            raise IllegalCombinationError(
-                "A second derivative (create_graph=True) of a full-prefix loss",
-                "its gradient is computed in the forward pass, so autograd would count it as a constant",
-                "first derivatives, or a sum of ordinary losses of z[:, :k] over the lengths k that the penalty needs",
-            )
-        return backward(ctx, upstream)
-
-    return guarded  # type: ignore[return-value]
-
-
 def working_dtype(*tensors: Tensor | None) -> torch.dtype:
     """Return the common float type of the tensors, float32 at least."""
     dtype = torch.float32
@@ -74,13 +53,6 @@ def promoted(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(tensor.to(dtype) for tensor in tensors)
 
 
-def scaled(gradient: Tensor, upstream: Tensor) -> Tensor:
-    """Multiply a stored gradient by the upstream gradient, in the memory layout of a parameter."""
-    # A transposed result would be copied once more when it reaches .grad.
-    out = torch.empty(gradient.shape, dtype=gradient.dtype, device=gradient.device)
-    return torch.mul(gradient, upstream, out=out)
-
-
 @contextlib.contextmanager
 def full_precision(device: torch.device) -> Iterator[None]:
     """Disable autocast, so that matrix products keep the working dtype."""
@@ -89,6 +61,11 @@ def full_precision(device: torch.device) -> Iterator[None]:
             yield
     else:
         yield
+
+
+def host_reads(z: Tensor) -> bool:
+    """Return whether numbers can be read without waiting for a device: not on a GPU, of a meta or of a fake tensor."""
+    return z.device.type == "cpu" and type(z) in (Tensor, torch.nn.Parameter)
 
 
 def check_codes(z: object, owner: str, name: str = "z", *, width: int | None = None) -> Tensor:
@@ -175,7 +152,7 @@ def use_compiled(backend: str, z: Tensor, owner: str) -> bool:
     check_choice(backend, BACKENDS, "backend", owner)
     if backend == "torch":
         return False
-    possible = z.device.type == "cpu" and z.dtype in (torch.float32, torch.float64)
+    possible = host_reads(z) and z.dtype in (torch.float32, torch.float64)
     if backend == "compiled":
         require_compiled("torch", f"{owner} with backend='compiled'", "backend='torch'")
         if not possible:

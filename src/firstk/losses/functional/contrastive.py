@@ -29,9 +29,9 @@ from firstk.losses.functional._inputs import (
     use_compiled,
     weights_of,
 )
-from firstk.losses.functional._weighted_sweep import WeightedSweep
 from firstk.losses.functional.cosine import bounded, inverse_norms_at, inverse_prefix_norms, inverse_roots
 from firstk.losses.functional.cross_entropy import cross_entropy, cross_entropy_per_prefix
+from firstk.losses.functional.once import weighted
 from firstk.losses.functional.sampling import cut, draw_prefixes
 
 SIMILARITIES = ("cosine", "dot")
@@ -133,9 +133,7 @@ def _exact(sides: _Sides, weights: PrefixWeights, cosine: bool, backend: str) ->
         return cross_entropy(q * scale, p, targets, omega=weights, backend=backend)
     row_weight = q.new_full((len(q),), 1 / len(q))
     om, compiled = as_tensor(weights.omega, q), use_compiled(backend, q, _OWNER)
-    return WeightedSweep.apply(
-        partial(_normed_sweep, compiled=compiled), bounded(q), bounded(p), scale, targets, row_weight, om
-    )
+    return weighted(partial(_normed_sweep, compiled=compiled), bounded(q), bounded(p), scale, targets, row_weight, om)
 
 
 def _sampled(sides: _Sides, weights: PrefixWeights, cosine: bool, generator: torch.Generator | None) -> Tensor:

@@ -32,7 +32,7 @@ from firstk.losses.functional._inputs import (
     weights_of,
     working_dtype,
 )
-from firstk.losses.functional._weighted_sweep import WeightedSweep
+from firstk.losses.functional.once import weighted
 from firstk.losses.functional.sampling import cut, cut_linear, draw_prefixes, groups_pay
 
 _OWNER = "cross_entropy"
@@ -225,9 +225,7 @@ def cross_entropy(
         rows = _weighed_rows(z, labels, len(weight), class_weight, smoothing, ignore_index, reduction)
         om = as_tensor(weights.omega, z)
         compiled = use_compiled(backend, z, _OWNER)
-        loss = WeightedSweep.apply(
-            partial(_sweep, compiled=compiled), z, weight, bias, rows.labels, rows.row_weight, om
-        )
+        loss = weighted(partial(_sweep, compiled=compiled), z, weight, bias, rows.labels, rows.row_weight, om)
         # As in torch, the mean over zero rows is NaN.
         loss = loss + (rows.total - rows.total) / rows.total
         return loss if rows.spread is None else loss + _smoothing_losses(rows, weight, bias) @ om

@@ -16,8 +16,8 @@ from torch import Tensor
 from firstk._base.prefix_weights import PrefixWeights, beyond
 from firstk.losses.functional import stacked_heads
 from firstk.losses.functional._inputs import as_tensor, full_precision, use_compiled, working_dtype
-from firstk.losses.functional._weighted_sweep import WeightedSweep
 from firstk.losses.functional.cross_entropy import check_labels, cross_entropy, sweep_of
+from firstk.losses.functional.once import weighted
 
 
 def _sweep(
@@ -63,7 +63,7 @@ def cross_entropy_own_heads(
     omega : Tensor of shape (d,)
         Prefix weights, used without normalization.
     """
-    return WeightedSweep.apply(_sweep, z, weight, bias, own_weight, own_offset, labels, omega)
+    return weighted(_sweep, z, weight, bias, own_weight, own_offset, labels, omega)
 
 
 def adapted_heads(

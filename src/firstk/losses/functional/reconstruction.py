@@ -9,8 +9,8 @@ formula.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple
+from functools import lru_cache, partial
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -23,14 +23,14 @@ from firstk.losses.functional._inputs import (
     check_estimator,
     check_not_sampled,
     check_rows,
-    differentiable_once,
     full_precision,
+    host_reads,
     promoted,
-    scaled,
     untraced,
     weights_of,
     working_dtype,
 )
+from firstk.losses.functional.once import once
 from firstk.losses.functional.sampling import cut, draw_prefixes
 
 _OWNER = "reconstruction"
@@ -126,24 +126,17 @@ def _around_residual(x: Tensor, z: Tensor, A: Tensor, tables: _Tables, needed: S
     return _Step(loss, dx, dz, dA)
 
 
-class _WeightedLoss(torch.autograd.Function):
-    """The weighted loss; forward also computes the gradients, while its large arrays are in memory."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, z: Tensor, decoder: Tensor, tables: _Tables) -> Tensor:
-        step = None
-        if x.device.type == "cpu":
-            # On other devices the test for cancellation would force a synchronization.
-            step = _around_zero(x, z, decoder, tables, ctx.needs_input_grad)
-        if step is None:
-            step = _around_residual(x, z, decoder, tables, ctx.needs_input_grad)
-        ctx.save_for_backward(*step[1:])
-        return step.loss / len(x)
-
-    @staticmethod
-    @differentiable_once
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        return (*(None if g is None else scaled(g, upstream) for g in ctx.saved_tensors), None)
+def _step(
+    x: Tensor, z: Tensor, decoder: Tensor, *, tables: _Tables, needed: Sequence[bool], grad: bool
+) -> tuple[Tensor, ...]:
+    """Return the weighted loss and the needed gradients, which are computed while the large arrays are in memory."""
+    step, needed = None, needed if grad else (False, False, False)
+    # Elsewhere the test for cancellation would wait for the device.
+    if host_reads(x):
+        step = _around_zero(x, z, decoder, tables, needed)
+    if step is None:
+        step = _around_residual(x, z, decoder, tables, needed)
+    return step.loss / len(x), *(x.new_empty(0) if part is None else part for part in step[1:])
 
 
 def _checked(x: Tensor, z: Tensor, decoder: Tensor, offset: Tensor | None, owner: str) -> tuple[Tensor, Tensor, Tensor]:
@@ -200,7 +193,8 @@ def reconstruction(
         if check_estimator(estimator, _OWNER):
             k = draw_prefixes(weights, len(z), z.device, generator)
             return _residual(x, cut(z, k), decoder).square().sum() / len(x)
-        return _WeightedLoss.apply(x, z, decoder, _tables(weights, z.dtype, z.device))
+        needed = [part.requires_grad for part in (x, z, decoder)]
+        return once(partial(_step, tables=_tables(weights, z.dtype, z.device), needed=needed), x, z, decoder)
 
 
 def _after(gains: Tensor) -> Tensor:
