@@ -16,7 +16,7 @@ from firstk._base.prefix_weights import OmegaLike, PrefixWeights, gathered, own_
 from firstk.exceptions import InvalidInputError
 from firstk.losses.base import PrefixLoss
 from firstk.losses.functional import cross_entropy, free_heads, own_heads
-from firstk.losses.functional._inputs import check_codes, check_given, check_not_sampled, untraced, weights_of
+from firstk.losses.functional._inputs import check_codes, check_given, check_not_sampled, one_node, weights_of
 
 
 class FullPrefixCrossEntropy(PrefixLoss):
@@ -120,7 +120,7 @@ class FullPrefixCrossEntropy(PrefixLoss):
                 f"Make the loss with n_classes={len(weight)}."
             )
 
-    @untraced
+    @one_node
     def forward(self, z: Tensor, weight: Tensor, labels: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
         """Return the weighted loss of codes (n, d) under a head (C, d); `labels` must be given."""
         labels = check_given(labels, "labels", type(self).__name__, "loss(z, head.weight, labels, head.bias)")
@@ -206,7 +206,7 @@ class FullPrefixFreeHeadCrossEntropy(PrefixLoss):
         self.heads = nn.ModuleList(nn.Linear(k, n_classes, bias=bias) for k in self.prefixes)
         self.options = options
 
-    @untraced
+    @one_node
     def forward(self, z: Tensor, labels: Tensor) -> Tensor:
         """Return the weighted loss of codes (n, d)."""
         omega = self.weights(z.shape[-1])

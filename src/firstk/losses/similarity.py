@@ -14,7 +14,7 @@ from firstk._base.checks import check_choice
 from firstk._base.prefix_weights import OmegaLike
 from firstk.losses.base import PrefixLoss
 from firstk.losses.functional import contrastive, cosent, cosine
-from firstk.losses.functional._inputs import check_codes, check_not_sampled, untraced
+from firstk.losses.functional._inputs import check_codes, check_not_sampled, one_node
 
 
 class FullPrefixInfoNCE(PrefixLoss):
@@ -59,7 +59,7 @@ class FullPrefixInfoNCE(PrefixLoss):
         names = ("temperature", "similarity", "symmetric", "backend")
         return {name: getattr(self, name) for name in names}
 
-    @untraced
+    @one_node
     def forward(
         self,
         queries: Tensor,
@@ -109,7 +109,7 @@ class FullPrefixCosineSimilarity(PrefixLoss):
     ):
         super().__init__(omega, estimator, generator, start, draws)
 
-    @untraced
+    @one_node
     def forward(self, left: Tensor, right: Tensor, scores: Tensor) -> Tensor:
         """Return the weighted loss of pairs (n, d) with scores (n,) in [-1, 1]."""
         omega, estimator = self.settled(self.weights(left.shape[-1]).without_first(), left, 1)
@@ -142,7 +142,7 @@ class FullPrefixCoSENT(PrefixLoss):
         )
         self.scale = scale
 
-    @untraced
+    @one_node
     def forward(self, left: Tensor, right: Tensor, scores: Tensor) -> Tensor:
         """Return the weighted loss of pairs (n, d) with scores (n,)."""
         return cosent.cosent(left, right, scores, scale=self.scale, omega=self.weights(left.shape[-1]))

@@ -7,11 +7,13 @@ bfloat16 is too inaccurate. Gradients are returned in the dtype of the inputs.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
+import torch._dynamo.decorators
 from torch import Tensor
 
 from firstk._base.checks import bad_parameter, check_choice, numba_may_compile, require_compiled
@@ -26,6 +28,7 @@ _EXACT = {"cpu": 1 << 28}
 BACKENDS = ("auto", "compiled", "torch")
 
 
+_leaf_function = getattr(torch._dynamo.decorators, "leaf_function", None)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -36,6 +39,30 @@ def untraced(function: Function) -> Function:
     faster, and the numpy code that resolves omega cannot be traced.
     """
     return torch.compiler.disable(function)
+
+
+def one_node(forward: Function) -> Function:
+    """Make the forward method of a loss one opaque node of torch.compile, which runs eagerly: no graph break.
+
+    torch before 2.11 has no such nodes and breaks the graph.
+    """
+    if _leaf_function is None:
+        return untraced(forward)
+
+    @_leaf_function
+    def leaf(module: torch.nn.Module, *inputs: Any, **options: Any) -> tuple[Tensor]:
+        return (forward(module, *inputs, **options),)
+
+    @leaf.register_fake
+    def _(module: torch.nn.Module, *inputs: Any, **options: Any) -> tuple[Tensor]:
+        floats = [part for part in inputs if isinstance(part, Tensor) and part.is_floating_point()]
+        return (floats[0].new_empty((), dtype=working_dtype(*floats)),)
+
+    @functools.wraps(forward)
+    def chosen(self: torch.nn.Module, *inputs: Any, **options: Any) -> Tensor:
+        return leaf(self, *inputs, **options)[0] if torch.compiler.is_compiling() else forward(self, *inputs, **options)
+
+    return chosen  # type: ignore[return-value]
 
 
 def working_dtype(*tensors: Tensor | None) -> torch.dtype:
@@ -128,6 +155,17 @@ def as_tensor(array: np.ndarray, like: Tensor) -> Tensor:
     return torch.tensor(array, dtype=like.dtype, device=like.device)
 
 
+def omega_like(weights: PrefixWeights, like: Tensor) -> Tensor:
+    """Return omega with the dtype and on the device of `like`; the same tensor at every step, for CUDA graphs."""
+    make = _omega if type(like) is Tensor else _omega.__wrapped__  # a fake tensor must not outlive its mode
+    return make(weights, like.dtype, like.device)
+
+
+@functools.lru_cache(maxsize=64)
+def _omega(weights: PrefixWeights, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.tensor(weights.omega, dtype=dtype, device=device)
+
+
 def check_estimator(estimator: str, owner: str) -> bool:
     """Check `estimator` and return whether it is "sampled"."""
     return check_choice(estimator, ESTIMATORS, "estimator", owner) == "sampled"
@@ -164,10 +202,7 @@ def use_compiled(backend: str, z: Tensor, owner: str) -> bool:
     return possible and numba_may_compile()
 
 
-def few_prefixes(omega: Tensor, compiled: bool) -> bool:
-    """Return whether so few prefixes have positive weight that one product per prefix is faster than a full sweep.
-
-    If all weights are zero, the separate loss of every prefix is wanted, which only the full sweep computes.
-    """
-    listed = int(omega.count_nonzero())
-    return 0 < listed * (8 if compiled else 2) <= len(omega)
+def few_lengths(weights: PrefixWeights, compiled: bool, after: int = 0) -> list[int]:
+    """Return the prefixes past `after` with weight, if they are so few that one product for each beats a full sweep."""
+    lengths = weights.support[weights.support > after].tolist()
+    return lengths if len(lengths) * (8 if compiled else 2) <= weights.d else []

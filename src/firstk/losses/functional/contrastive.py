@@ -7,7 +7,7 @@ sum_k omega_k mean_i (logsumexp_c t_ikc - t_ik,i). Cosines are taken per prefix 
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -18,12 +18,13 @@ from firstk._base.prefix_weights import OmegaLike, PrefixWeights
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
 from firstk.losses.functional import contrastive_torch
 from firstk.losses.functional._inputs import (
-    as_tensor,
     check_codes,
     check_estimator,
     check_rows,
-    few_prefixes,
+    few_lengths,
     full_precision,
+    host_reads,
+    omega_like,
     promoted,
     untraced,
     use_compiled,
@@ -48,12 +49,13 @@ def _sweep(
     row_weight: Tensor,
     omega: Tensor,
     *,
+    lengths: list[int],
     compiled: bool,
     grad: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    args = (q, p, rq, rp, float(scale), targets, row_weight, omega, grad)
-    if few_prefixes(omega, compiled):
-        return contrastive_torch.sparse_sweep(*args)
+    args = (q, p, rq, rp, scale, targets, row_weight, omega, grad)
+    if lengths:
+        return contrastive_torch.sparse_sweep(lengths, *args)
     if compiled:
         from firstk.losses.functional import contrastive_cpu
 
@@ -61,10 +63,8 @@ def _sweep(
     return contrastive_torch.sweep(*args)
 
 
-def _normed_sweep(
-    q: Tensor, p: Tensor, *rest: Tensor, compiled: bool, grad: bool
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    return _sweep(q, p, inverse_prefix_norms(q), inverse_prefix_norms(p), *rest, compiled=compiled, grad=grad)
+def _normed_sweep(q: Tensor, p: Tensor, *rest: Tensor, **options: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    return _sweep(q, p, inverse_prefix_norms(q), inverse_prefix_norms(p), *rest, **options)
 
 
 class _Sides(NamedTuple):
@@ -110,7 +110,7 @@ def _sides(
         )
     else:
         check_rows(queries, targets, "queries", "targets", owner)
-        if int(targets.min()) < 0 or int(targets.max()) >= len(positives):
+        if host_reads(targets) and (int(targets.min()) < 0 or int(targets.max()) >= len(positives)):
             raise bad_parameter(
                 "targets", owner, f"in [0, {len(positives) - 1}] (rows of 'positives')", targets.tolist()[:5]
             )
@@ -123,7 +123,7 @@ def _inverse(temperature: float | Tensor, like: Tensor, owner: str) -> Tensor:
         return 1.0 / temperature.to(like).reshape(())
     if not is_real(temperature) or temperature <= 0:
         raise bad_parameter("temperature", owner, "a positive number or a tensor of one", temperature)
-    return like.new_tensor(1.0 / temperature)
+    return like.new_full((), 1.0 / temperature)  # no copy from the host
 
 
 def _exact(sides: _Sides, weights: PrefixWeights, cosine: bool, backend: str) -> Tensor:
@@ -132,8 +132,9 @@ def _exact(sides: _Sides, weights: PrefixWeights, cosine: bool, backend: str) ->
         # A dot product is linear in the query: this is a cross-entropy with the documents as the head's weights.
         return cross_entropy(q * scale, p, targets, omega=weights, backend=backend)
     row_weight = q.new_full((len(q),), 1 / len(q))
-    om, compiled = as_tensor(weights.omega, q), use_compiled(backend, q, _OWNER)
-    return weighted(partial(_normed_sweep, compiled=compiled), bounded(q), bounded(p), scale, targets, row_weight, om)
+    compiled = use_compiled(backend, q, _OWNER)
+    sweep = partial(_normed_sweep, lengths=few_lengths(weights, compiled), compiled=compiled)
+    return weighted(sweep, bounded(q), bounded(p), scale, targets, row_weight, omega_like(weights, q))
 
 
 def _sampled(sides: _Sides, weights: PrefixWeights, cosine: bool, generator: torch.Generator | None) -> Tensor:
@@ -236,5 +237,6 @@ def _per_prefix(sides: _Sides, cosine: bool, backend: str) -> Tensor:
         return cross_entropy_per_prefix(q * scale, p, targets, backend=backend)
     q, p = bounded(q), bounded(p)
     norms = inverse_prefix_norms(q), inverse_prefix_norms(p)
-    row_weight, compiled = q.new_full((len(q),), 1 / len(q)), use_compiled(backend, q, _OWNER)
-    return _sweep(q, p, *norms, scale, targets, row_weight, q.new_zeros(q.shape[1]), compiled=compiled, grad=False)[0]
+    row_weight, nothing = q.new_full((len(q),), 1 / len(q)), q.new_zeros(q.shape[1])
+    compiled = use_compiled(backend, q, _OWNER)
+    return _sweep(q, p, *norms, scale, targets, row_weight, nothing, lengths=[], compiled=compiled, grad=False)[0]

@@ -29,7 +29,7 @@ def sweep(
     p: Tensor,
     rq: Tensor,
     rp: Tensor,
-    scale: float,
+    scale: Tensor,
     targets: Tensor,
     row_weight: Tensor,
     omega: Tensor,
@@ -45,7 +45,7 @@ def sweep(
         Queries and documents, scaled so that squares neither overflow nor vanish.
     rq, rp : Tensors of shapes (n, d), (m, d)
         Inverse norms of every prefix, zero for prefixes that are zero.
-    scale : float
+    scale : Tensor of shape ()
         Inverse temperature.
     targets : Tensor of shape (n,), int64
         The document that belongs to each query.
@@ -99,23 +99,23 @@ def _through_norms(gradient: Tensor, x: Tensor, inverse_norms: Tensor, term: Ten
 
 
 def sparse_sweep(
+    lengths: list[int],
     q: Tensor,
     p: Tensor,
     rq: Tensor,
     rp: Tensor,
-    scale: float,
+    scale: Tensor,
     targets: Tensor,
     row_weight: Tensor,
     omega: Tensor,
     grad: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Compute `sweep` for an omega with few positive entries: one product per interval between them."""
+    """Compute `sweep` for an omega with few positive entries, at `lengths`: one product per interval between them."""
     (n, d), m = q.shape, len(p)
-    ends = (omega.nonzero()[:, 0] + 1).tolist()
-    pieces = [slice(j0, j1) for j0, j1 in zip([0, *ends], ends, strict=False)]
+    pieces = [slice(j0, j1) for j0, j1 in zip([0, *lengths], lengths, strict=False)]
     losses, rows_term, columns = q.new_zeros(d), torch.zeros_like(q), torch.zeros_like(p)
     dq, dp = (torch.zeros_like(q), torch.zeros_like(p)) if grad else (q[:0], p[:0])
-    R = max(1, max(2 * n * m, SMALL) // (m * (len(ends) + 4)))
+    R = max(1, max(2 * n * m, SMALL) // (m * (len(pieces) + 4)))
     for i in range(0, n, R):
         rows = slice(i, min(i + R, n))
         qi, a, y = q[rows], row_weight[rows], targets[rows, None]

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from firstk._base.checks import bad_parameter, is_real
 from firstk._base.prefix_weights import OmegaLike
-from firstk.losses.functional._inputs import as_tensor, full_precision, untraced, weights_of
+from firstk.losses.functional._inputs import full_precision, omega_like, untraced, weights_of
 from firstk.losses.functional.cosine import check_scored, prefix_cosines
 from firstk.losses.functional.once import OnceFunction, differentiated_once
 
@@ -78,7 +78,7 @@ def cosent(
     True
     """
     losses = _losses(left, right, scores, scale, _OWNER)
-    return losses @ as_tensor(weights_of(omega, len(losses), _OWNER).without_first().omega, losses)
+    return losses @ omega_like(weights_of(omega, len(losses), _OWNER).without_first(), losses)
 
 
 @untraced

@@ -20,12 +20,13 @@ from firstk._base.prefix_weights import OmegaLike
 from firstk.exceptions import InvalidInputError
 from firstk.losses.functional import cross_entropy_torch
 from firstk.losses.functional._inputs import (
-    as_tensor,
     check_codes,
     check_estimator,
     check_rows,
-    few_prefixes,
+    few_lengths,
     full_precision,
+    host_reads,
+    omega_like,
     promoted,
     untraced,
     use_compiled,
@@ -46,23 +47,26 @@ def _sweep(
     row_weight: Tensor,
     omega: Tensor,
     *,
+    lengths: list[int],
     compiled: bool,
     grad: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    sweep, counted = sweep_of(lengths, compiled), row_weight != 0
+    if not host_reads(z):
+        # Ignored rows may hold NaN. Leaving them out would wait for the device; zeros with weight 0 are no terms.
+        return sweep(z.where(counted[:, None], 0.0), weight, bias, labels, row_weight, omega, grad)
     _check_range(labels, len(weight))
-    counted = row_weight != 0
     if bool(counted.all()):
-        return sweep_of(omega, compiled)(z, weight, bias, labels, row_weight, omega, grad)
-    # Ignored rows are left out instead of weighted by zero: they may hold NaN.
+        return sweep(z, weight, bias, labels, row_weight, omega, grad)
     rows = (z[counted], weight, bias, labels[counted], row_weight[counted])
-    losses, dz, dw, db = sweep_of(omega, compiled)(*rows, omega, grad)
+    losses, dz, dw, db = sweep(*rows, omega, grad)
     return losses, torch.zeros_like(z).index_put_((counted,), dz) if grad else dz, dw, db
 
 
-def sweep_of(omega: Tensor, compiled: bool) -> Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]:
-    """Return the sweep for these weights: over the prefixes with weight if they are few, else over all."""
-    if few_prefixes(omega, compiled):
-        return cross_entropy_torch.sparse_sweep
+def sweep_of(lengths: list[int], compiled: bool) -> Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]:
+    """Return the sweep over the given lengths, the few with weight, or over all prefixes if none are given."""
+    if lengths:
+        return partial(cross_entropy_torch.sparse_sweep, lengths)
     if compiled:
         from firstk.losses.functional import cross_entropy_cpu
 
@@ -116,12 +120,12 @@ def _smoothing_losses(rows: _Rows, weight: Tensor, bias: Tensor | None) -> Tenso
     coordinates gives it for every k, in O(n d).
     """
     assert rows.spread is not None
-    counted = rows.row_weight != 0
-    z, labels, share = rows.z[counted], rows.labels[counted], rows.spread.sum()
+    counted = (rows.row_weight != 0)[:, None]
+    z, labels, share = rows.z.where(counted, 0.0), rows.labels, rows.spread.sum()
     gain = (z * (share * weight[labels] - rows.spread @ weight)).sum(0).cumsum(0)  # (d,)
     if bias is None:
         return gain
-    return gain + (share * bias[labels] - rows.spread @ bias).sum()
+    return gain + ((share * bias[labels] - rows.spread @ bias) * counted[:, 0]).sum()
 
 
 def _checked(z: Tensor, weight: Tensor, labels: Tensor, bias: Tensor | None, owner: str) -> None:
@@ -141,7 +145,8 @@ def _checked(z: Tensor, weight: Tensor, labels: Tensor, bias: Tensor | None, own
 def check_labels(z: Tensor, weight: Tensor, labels: Tensor, bias: Tensor | None, ignore_index: int) -> None:
     """Raise an error for shapes that do not match, or labels that are no class of the head."""
     _checked(z, weight, labels, bias, _OWNER)
-    _check_range(labels[labels != ignore_index], len(weight))
+    if host_reads(labels):
+        _check_range(labels[labels != ignore_index], len(weight))
 
 
 def _check_range(labels: Tensor, C: int) -> None:
@@ -223,9 +228,10 @@ def cross_entropy(
                 label_smoothing=smoothing,
             )
         rows = _weighed_rows(z, labels, len(weight), class_weight, smoothing, ignore_index, reduction)
-        om = as_tensor(weights.omega, z)
+        om = omega_like(weights, z)
         compiled = use_compiled(backend, z, _OWNER)
-        loss = weighted(partial(_sweep, compiled=compiled), z, weight, bias, rows.labels, rows.row_weight, om)
+        sweep = partial(_sweep, lengths=few_lengths(weights, compiled), compiled=compiled)
+        loss = weighted(sweep, z, weight, bias, rows.labels, rows.row_weight, om)
         # As in torch, the mean over zero rows is NaN.
         loss = loss + (rows.total - rows.total) / rows.total
         return loss if rows.spread is None else loss + _smoothing_losses(rows, weight, bias) @ om
@@ -254,7 +260,7 @@ def cross_entropy_per_prefix(
     class_weight = None if class_weight is None else class_weight.to(z.dtype)
     with full_precision(z.device):
         rows = _weighed_rows(z, labels, len(weight), class_weight, smoothing, ignore_index, reduction)
-        om, compiled = z.new_zeros(z.shape[1]), use_compiled(backend, z, owner)
-        losses, *_ = _sweep(z, weight, bias, rows.labels, rows.row_weight, om, compiled=compiled, grad=False)
+        inputs = (z, weight, bias, rows.labels, rows.row_weight, z.new_zeros(z.shape[1]))
+        losses, *_ = _sweep(*inputs, lengths=[], compiled=use_compiled(backend, z, owner), grad=False)
         losses = losses + (rows.total - rows.total) / rows.total
         return losses if rows.spread is None else losses + _smoothing_losses(rows, weight, bias)

@@ -20,6 +20,7 @@ from firstk.losses.functional._inputs import (
     check_not_sampled,
     check_rows,
     full_precision,
+    host_reads,
     promoted,
     untraced,
     weights_of,
@@ -37,7 +38,9 @@ def _wide(x: Tensor) -> Tensor:
 def _whitened(A: Tensor, M: Tensor) -> tuple[Tensor, Tensor]:
     """Return L and C = L^-1 M L^-T for the within scatter A = L L^T."""
     L, info = torch.linalg.cholesky_ex(A)
-    if int(info):
+    if not host_reads(A):
+        L = L.where(info == 0, torch.nan)  # reading `info` would wait for the device
+    elif int(info):
         raise InvalidInputError(
             "Fisher needs a positive definite within-class scatter of the code; it is singular at coordinate "
             f"{int(info)} of {len(A)}. Regularize Sw with shrinkage=0.01, or use fewer coordinates."

@@ -66,6 +66,11 @@ def _tables(weights: PrefixWeights, dtype: torch.dtype, device: torch.device) ->
     return _Tables(*(torch.tensor(array, dtype=dtype, device=device) for array in arrays))
 
 
+def _tables_like(weights: PrefixWeights, like: Tensor) -> _Tables:
+    make = _tables if type(like) is Tensor else _tables.__wrapped__  # a fake tensor must not outlive its mode
+    return make(weights, like.dtype, like.device)
+
+
 def _residual(x: Tensor, z: Tensor, decoder: Tensor) -> Tensor:
     """Return x minus its reconstruction at full width, (n, p)."""
     return torch.addmm(x, z, decoder.t(), alpha=-1)
@@ -194,7 +199,7 @@ def reconstruction(
             k = draw_prefixes(weights, len(z), z.device, generator)
             return _residual(x, cut(z, k), decoder).square().sum() / len(x)
         needed = [part.requires_grad for part in (x, z, decoder)]
-        return once(partial(_step, tables=_tables(weights, z.dtype, z.device), needed=needed), x, z, decoder)
+        return once(partial(_step, tables=_tables_like(weights, z), needed=needed), x, z, decoder)
 
 
 def _after(gains: Tensor) -> Tensor:
@@ -256,7 +261,7 @@ def reconstruction_from_moments(
     owner = "reconstruction_from_moments"
     check_not_sampled(estimator, owner, "moments have no rows for which a prefix could be drawn")
     St, B, A = _checked_moments(St, components, decoder, owner)
-    tables = _tables(weights_of(omega, len(B), owner), B.dtype, B.device)
+    tables = _tables_like(weights_of(omega, len(B), owner), B)
     with full_precision(B.device):
         BS = B @ St  # (d, p)
         H = (BS * A.t()).sum(1)

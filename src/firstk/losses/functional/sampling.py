@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from firstk._base.prefix_weights import PrefixWeights, beyond, resolve_omega
+from firstk.losses.functional._inputs import host_reads
 from firstk.losses.functional.draws import Stratum, drawing, rank_shift
 from firstk.losses.functional.once import OnceFunction, differentiated_once
 
@@ -125,7 +126,7 @@ def _groups(lengths: Tensor, d: int) -> tuple[list[int], list[int]]:
     Most lengths are short: the shorter half of the rows, half of the rest, and what is left.
     """
     n = len(lengths)
-    if n < 64 or lengths.device.type != "cpu":  # elsewhere, reading lengths back would wait for all work before
+    if n < 64 or not host_reads(lengths):  # elsewhere, reading lengths back would wait for all work before
         return [n], [d]
     sizes = [n // 2, n // 4, n - n // 2 - n // 4]
     return sizes, [int(lengths[end - 1]) for end in (sizes[0], n - sizes[2], n)]
