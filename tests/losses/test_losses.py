@@ -294,3 +294,19 @@ def test_a_second_backward_through_a_kept_graph_finds_the_same_gradients(backend
         for a, b, c in zip(first, kept, again, strict=True):
             assert torch.equal(a, b)  # what was handed over is not touched again
             torch.testing.assert_close(2 * a, c)
+
+
+@pytest.mark.parametrize("loss", [FullPrefixCrossEntropy(), FullPrefixCrossEntropy(n_classes=3)])
+def test_codes_of_tokens_are_rows(loss):
+    z, labels = Z.view(3, 4, 5), LABELS.view(3, 4)
+    assert torch.equal(loss(z, HEAD, labels), loss(Z, HEAD, LABELS))
+    assert torch.equal(loss.per_prefix(z, HEAD, labels), loss.per_prefix(Z, HEAD, LABELS))
+    soft = torch.nn.functional.one_hot(LABELS, 3).float()
+    torch.testing.assert_close(loss(z, HEAD, soft.view(3, 4, 3)), loss(Z, HEAD, LABELS))
+
+
+def test_own_heads_without_weight_have_a_gradient():
+    """DistributedDataParallel waits for the gradient of every parameter."""
+    loss = FullPrefixCrossEntropy({5: 1.0}, n_classes=3)
+    loss(Z, HEAD, LABELS).backward()
+    assert [float(part.grad.abs().max()) for part in loss.parameters()] == [0.0, 0.0]

@@ -11,6 +11,9 @@ from torch import Tensor
 
 from firstk.losses.functional.cross_entropy_torch import BLOCK, SMALL, block_starts, masked_codes, rows_per_tile
 
+# Logit of a document that is left out: its exponential is 0, and its product with that is 0, not NaN.
+LEFT_OUT = -1e30
+
 
 def suffix_sums(x: Tensor, dim: int) -> Tensor:
     """Return the sums from each position to the end along `dim`."""
@@ -34,6 +37,7 @@ def sweep(
     row_weight: Tensor,
     omega: Tensor,
     grad: bool,
+    mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the d losses and, with `grad`, the gradients of their weighted sum.
 
@@ -52,6 +56,8 @@ def sweep(
     row_weight, omega : Tensors of shapes (n,), (d,)
     grad : bool
         Without it the gradients are empty.
+    mask : Tensor of shape (n, m), bool, optional
+        Documents that are left out of the sum of a query.
 
     Returns
     -------
@@ -71,6 +77,8 @@ def sweep(
             js = slice(b * BLOCK, min((b + 1) * BLOCK, d))
             qb, pb, factor = qi[:, js], p[:, js], ((rq[rows, js] * scale)[..., None], rp[:, js].t())
             A, t = _tile(qb, pb, starts[b], *factor)
+            if mask is not None:
+                t.masked_fill_(mask[rows, None], LEFT_OUT)
             index = targets[rows, None, None].expand(*A.shape[:2], 1)
             target, P = t.gather(2, index), t.softmax(2)
             losses[js] += (a[:, None] * (t.amax(2) - target[..., 0] - P.amax(2).log())).sum(0)
@@ -109,6 +117,7 @@ def sparse_sweep(
     row_weight: Tensor,
     omega: Tensor,
     grad: bool,
+    mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Compute `sweep` for an omega with few positive entries, at `lengths`: one product per interval between them."""
     (n, d), m = q.shape, len(p)
@@ -125,6 +134,8 @@ def sparse_sweep(
             gram = torch.addmm(gram, qi[:, js], p[:, js].t())
             factor = (rq[rows, k, None] * scale) * rp[:, k]  # (R, m)
             t = gram * factor
+            if mask is not None:
+                t.masked_fill_(mask[rows], LEFT_OUT)
             P = t.softmax(1)
             losses[k] += a @ ((t.amax(1) - t.gather(1, y)[:, 0]) - P.amax(1).log())
             if grad:

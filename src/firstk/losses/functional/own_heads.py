@@ -128,7 +128,9 @@ def cross_entropy_adapted_heads(
     K = min(len(own_weight), int(omega.support[-1]) - 1)
     shared = {"estimator": estimator, "generator": generator, **options}
     if not omega.omega[:K].any():
-        return cross_entropy(z, weight, labels, bias, omega=omega, **shared)
+        # Parameters that have no part in a loss would be an error of DistributedDataParallel.
+        unused = 0.0 * (own_weight.sum() + own_offset.sum())
+        return cross_entropy(z, weight, labels, bias, omega=omega, **shared) + unused
     dtype = working_dtype(z, weight)
     z, weight, own_weight, own_offset = (part.to(dtype) for part in (z, weight, own_weight, own_offset))
     bias = None if bias is None else bias.to(dtype)
@@ -154,7 +156,8 @@ def _plain(
 ) -> bool:
     """Return whether the options are those of an ordinary mean over rows."""
     counted = class_weight is None and not label_smoothing and reduction == "mean" and backend == "auto"
-    return counted and len(labels) > 0 and host_reads(labels) and not bool((labels == ignore_index).any())
+    hard = len(labels) > 0 and not labels.is_floating_point()
+    return counted and hard and host_reads(labels) and not bool((labels == ignore_index).any())
 
 
 def own_head_losses(
@@ -173,6 +176,7 @@ def own_head_losses(
 
     One product for each prefix: `backend` is accepted, as all losses take it, and changes nothing.
     """
+    labels = labels.to(z.dtype) if labels.is_floating_point() else labels
     logits = [F.linear(z[:, :k], own[k - 1, :, :k], offset[k - 1]) for k in range(1, len(own) + 1)]
     weight = None if class_weight is None else class_weight.to(z.dtype)
     settings: Any = {"ignore_index": ignore_index, "reduction": reduction, "label_smoothing": label_smoothing}
