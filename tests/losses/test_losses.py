@@ -76,9 +76,10 @@ def test_repr_and_pickle(name):
     assert torch.equal(pickle.loads(pickle.dumps(module))(*arguments), module(*arguments))
 
 
+@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")  # torch's own
 @pytest.mark.parametrize("name", CASES)
 def test_under_torch_compile(name):
-    """The network is compiled and the loss runs eagerly behind one graph break: same value, same gradient."""
+    """The network is compiled and the loss runs eagerly as one node of the graph: same value, same gradient."""
     module, arguments, *_ = CASES[name]
     layer = torch.nn.Linear(arguments[0].shape[1], arguments[0].shape[1])
 

@@ -314,7 +314,7 @@ def _rank(rank, folder, q, p, negatives):
 
 def test_gathered_batches_are_one_batch(tmp_path):
     q, p, negatives = pairs(6, 8, 6)
-    torch.multiprocessing.spawn(_rank, (str(tmp_path), q, p, negatives), nprocs=2)
+    torch.multiprocessing.start_processes(_rank, (str(tmp_path), q, p, negatives), nprocs=2, start_method="fork")
     found = [torch.load(tmp_path / f"{rank}.pt") for rank in (0, 1)]
     sides = [part.clone().requires_grad_() for part in (q, p)]
     loss = info_nce(*sides, negatives, symmetric=True)
