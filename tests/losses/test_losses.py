@@ -76,9 +76,10 @@ def test_repr_and_pickle(name):
     assert torch.equal(pickle.loads(pickle.dumps(module))(*arguments), module(*arguments))
 
 
+@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")  # torch's own
 @pytest.mark.parametrize("name", CASES)
 def test_under_torch_compile(name):
-    """The network is compiled and the loss runs eagerly behind one graph break: same value, same gradient."""
+    """The network is compiled and the loss runs eagerly as one node of the graph: same value, same gradient."""
     module, arguments, *_ = CASES[name]
     layer = torch.nn.Linear(arguments[0].shape[1], arguments[0].shape[1])
 
@@ -294,3 +295,19 @@ def test_a_second_backward_through_a_kept_graph_finds_the_same_gradients(backend
         for a, b, c in zip(first, kept, again, strict=True):
             assert torch.equal(a, b)  # what was handed over is not touched again
             torch.testing.assert_close(2 * a, c)
+
+
+@pytest.mark.parametrize("loss", [FullPrefixCrossEntropy(), FullPrefixCrossEntropy(n_classes=3)])
+def test_codes_of_tokens_are_rows(loss):
+    z, labels = Z.view(3, 4, 5), LABELS.view(3, 4)
+    assert torch.equal(loss(z, HEAD, labels), loss(Z, HEAD, LABELS))
+    assert torch.equal(loss.per_prefix(z, HEAD, labels), loss.per_prefix(Z, HEAD, LABELS))
+    soft = torch.nn.functional.one_hot(LABELS, 3).float()
+    torch.testing.assert_close(loss(z, HEAD, soft.view(3, 4, 3)), loss(Z, HEAD, LABELS))
+
+
+def test_own_heads_without_weight_have_a_gradient():
+    """DistributedDataParallel waits for the gradient of every parameter."""
+    loss = FullPrefixCrossEntropy({5: 1.0}, n_classes=3)
+    loss(Z, HEAD, LABELS).backward()
+    assert [float(part.grad.abs().max()) for part in loss.parameters()] == [0.0, 0.0]

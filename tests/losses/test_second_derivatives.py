@@ -96,5 +96,40 @@ def test_second_derivatives_raise_or_are_right(name):
 @pytest.mark.parametrize("name", ["cross_entropy", "info_nce", "cosent", "reconstruction", "fisher from codes"])
 def test_exact_losses_raise(name):
     loss, start = LOSSES[name]
+    at = start.clone().requires_grad_()
+    penalty = _penalty(loss, at, create_graph=True)
     with pytest.raises(IllegalCombinationError, match="second derivative"):
-        _penalty(loss, start.clone().requires_grad_(), create_graph=True)
+        (loss(at, None) + penalty).backward()
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_torch_func_grad_is_autograd(name):
+    loss, start = LOSSES[name]
+    at = start.clone().requires_grad_()
+    (expected,) = torch.autograd.grad(loss(at, torch.Generator().manual_seed(1)), at)
+    found, value = torch.func.grad_and_value(lambda x: loss(x, torch.Generator().manual_seed(1)))(start)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-14)
+    torch.testing.assert_close(value, loss(start, torch.Generator().manual_seed(1)), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["cross_entropy", "info_nce", "cosent", "reconstruction", "fisher from codes"])
+def test_torch_func_raises_for_the_second_derivative(name):
+    loss, start = LOSSES[name]
+    with pytest.raises(IllegalCombinationError, match="second derivative"):
+        torch.func.grad(lambda x: torch.func.grad(lambda y: loss(y, None))(x).square().sum())(start)
+
+
+@pytest.mark.parametrize("name", ["cross_entropy", "info_nce", "cosent", "reconstruction", "fisher from codes"])
+def test_vmap_raises(name):
+    loss, start = LOSSES[name]
+    with pytest.raises(IllegalCombinationError, match="vmap over a full-prefix loss"):
+        torch.func.vmap(lambda x: loss(x, None))(start.expand(2, *start.shape))
+
+
+def test_vmap_over_a_loss_of_plain_operations():
+    stacked = torch.stack([Z, OTHER])
+    found = torch.func.vmap(torch.func.grad(lambda z: FullPrefixCosineSimilarity()(z, X[:, :D], SCORES)))(stacked)
+    for z, gradient in zip(stacked, found, strict=True):
+        own = z.clone().requires_grad_()
+        (expected,) = torch.autograd.grad(FullPrefixCosineSimilarity()(own, X[:, :D], SCORES), own)
+        torch.testing.assert_close(gradient, expected)

@@ -27,9 +27,9 @@ _OWN_HEADS = 16
 _OWN_LOGITS = 16384
 # Share of the weight of prefixes that are too short which the first that is not gets.
 GATHERED = 0.25
-# Weights of pairs by default: none below a sixteenth of the width, at most 12 coordinates, and this share for the full
-# width (docs/decisions.md, "Weights of prefixes in a fine-tune").
-_PART_OF_WIDTH, _LATEST_START, _FULL_WIDTH = 16, 12, 0.2
+# Weights of pairs by default (docs/decisions.md, "Weights of prefixes in a fine-tune"): the share of the full width and
+# its four halvings, and where harmonic weights, which have the rest, start: a sixteenth of the width, 12 at most.
+_HALVINGS, _LATEST_START = 0.7, 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +81,7 @@ class PrefixWeights:
                 return name
         return {str(k): float(self.omega[k - 1]) for k in self.support.tolist()}
 
+    @lru_cache(maxsize=64)  # noqa: B019 - the same weights at every step, of few objects
     def without_first(self) -> PrefixWeights:
         """Take the weight from prefix 1, where a cosine is +1 or -1 (docs/theory.md, 4.5).
 
@@ -125,21 +126,23 @@ def start_for(classes: int) -> int:
 
 @lru_cache(maxsize=64)
 def for_pairs(d: int, start: int | None = None) -> PrefixWeights:
-    """Return the default weights of a loss of pairs: harmonic from `start` on, and a fifth for the full width.
+    """Return the default weights of a loss of pairs: the full width and its halvings, and all prefixes from `start` on.
 
-    Prefixes too short to find anything have the largest losses, and harmonic weights from 2 on give them a third of all
-    weight, at the cost of every other length. The full width has as much as a list of five lengths would give it.
+    Halvings down to a sixteenth of the width, as a list of lengths would have them, share 70 %, of which the full width
+    has two parts. Harmonic weights have the rest. Prefixes too short to find anything have none: their losses are the
+    largest, and every other length would pay.
 
     Examples
     --------
-    >>> int(for_pairs(32).support[0]), int(for_pairs(1024).support[0]), round(float(for_pairs(32).omega[-1]), 3)
-    (2, 12, 0.208)
+    >>> weights = for_pairs(256)
+    >>> int(weights.support[0]), [k for k in range(1, 257) if weights.omega[k - 1] > 0.1]
+    (12, [16, 32, 64, 128, 256])
     """
-    start = min(_LATEST_START, -(-d // _PART_OF_WIDTH)) if start is None else start
-    weights = _named("harmonic", d, max(min(start, d), 1))
-    omega = weights.omega * (1 - _FULL_WIDTH)
-    omega[-1] += _FULL_WIDTH
-    return _normalized(omega)
+    start = min(_LATEST_START, -(-d // 16)) if start is None else max(min(start, d), 1)
+    listed = np.zeros(d)
+    listed[[k - 1 for k in (d >> i for i in range(5)) if k >= start]] = 1.0
+    listed[-1] = 2.0
+    return _normalized(_HALVINGS * _normalized(listed).omega + (1 - _HALVINGS) * _named("harmonic", d, start).omega)
 
 
 @lru_cache(maxsize=64)

@@ -17,6 +17,7 @@ from firstk.losses.compatible import (  # noqa: E402
     OrthogonalBasis,
     orthogonality_penalty,
 )
+from firstk.losses.functional.contrastive import false_negatives, gathered  # noqa: E402
 from firstk.losses.linear import (  # noqa: E402
     FullPrefixFisher,
     FullPrefixFreeHeadRegression,
@@ -27,6 +28,7 @@ from firstk.losses.similarity import (  # noqa: E402
     FullPrefixCoSENT,
     FullPrefixCosineSimilarity,
     FullPrefixInfoNCE,
+    FullPrefixMaxSim,
 )
 
 __all__ = [
@@ -38,8 +40,11 @@ __all__ = [
     "FullPrefixFreeHeadCrossEntropy",
     "FullPrefixFreeHeadRegression",
     "FullPrefixInfoNCE",
+    "FullPrefixMaxSim",
     "FullPrefixReconstruction",
     "FullPrefixRegression",
     "OrthogonalBasis",
+    "false_negatives",
+    "gathered",
     "orthogonality_penalty",
 ]

@@ -22,7 +22,8 @@ class PrefixLoss(nn.Module):
     omega : str, mapping or array-like
         "uniform", "harmonic", "reverse_harmonic", one weight per prefix, or {k: weight} (sparse MRL); divided
         by its sum, so that a loss is a mean over prefixes (MatryoshkaLoss of sentence-transformers is a sum).
-        "auto" for pairs: harmonic from a sixteenth of the width on, at most from 12, and a fifth for the full width.
+        "auto" for pairs: 70 % for the full width (two parts) and its four halvings, the rest harmonic from a
+        sixteenth of the width on, at most from 12.
     estimator : str
         "exact": all prefixes of all rows. "drawn": `draws` lengths, drawn anew at each call with probability omega and
         shared by all rows. "sampled": one prefix per row, at the cost of one ordinary loss, with a larger variance.

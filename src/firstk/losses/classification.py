@@ -16,7 +16,7 @@ from firstk._base.prefix_weights import OmegaLike, PrefixWeights, gathered, own_
 from firstk.exceptions import InvalidInputError
 from firstk.losses.base import PrefixLoss
 from firstk.losses.functional import cross_entropy, free_heads, own_heads
-from firstk.losses.functional._inputs import check_codes, check_given, check_not_sampled, untraced, weights_of
+from firstk.losses.functional._inputs import check_codes, check_given, check_not_sampled, one_node, weights_of
 
 
 class FullPrefixCrossEntropy(PrefixLoss):
@@ -120,10 +120,14 @@ class FullPrefixCrossEntropy(PrefixLoss):
                 f"Make the loss with n_classes={len(weight)}."
             )
 
-    @untraced
+    @one_node
     def forward(self, z: Tensor, weight: Tensor, labels: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
-        """Return the weighted loss of codes (n, d) under a head (C, d); `labels` must be given."""
+        """Return the weighted loss of codes (n, d) under a head (C, d); `labels` must be given.
+
+        Labels are classes or, with one column per class, probabilities. Codes of tokens (batch, tokens, d) are rows.
+        """
         labels = check_given(labels, "labels", type(self).__name__, "loss(z, head.weight, labels, head.bias)")
+        z, labels = _rows(z, labels)
         check_codes(z, "cross_entropy")
         check_codes(weight, "cross_entropy", "weight", width=z.shape[1])
         self._check_classes(weight)
@@ -139,6 +143,7 @@ class FullPrefixCrossEntropy(PrefixLoss):
     @torch.no_grad()
     def per_prefix(self, z: Tensor, weight: Tensor, labels: Tensor, bias: Tensor | None = None) -> Tensor:
         """Return the d separate losses, without gradient."""
+        z, labels = _rows(z, labels)
         losses = cross_entropy.cross_entropy_per_prefix(z, weight, labels, bias, **self._options())
         if self.own_weight is None or self.own_offset is None:
             return losses
@@ -167,6 +172,13 @@ class FullPrefixCrossEntropy(PrefixLoss):
         """Return how many prefixes of a code of width d have a part of their own: the longest with weight never has."""
         assert self.own_weight is not None
         return min(len(self.own_weight), int(self.weights(d, classes).support[-1]) - 1)
+
+
+def _rows(z: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Return codes with one row per label."""
+    if z.ndim < 3:
+        return z, labels
+    return z.flatten(0, -2), labels.flatten(0, -2 if labels.is_floating_point() else -1)
 
 
 class FullPrefixFreeHeadCrossEntropy(PrefixLoss):
@@ -206,7 +218,7 @@ class FullPrefixFreeHeadCrossEntropy(PrefixLoss):
         self.heads = nn.ModuleList(nn.Linear(k, n_classes, bias=bias) for k in self.prefixes)
         self.options = options
 
-    @untraced
+    @one_node
     def forward(self, z: Tensor, labels: Tensor) -> Tensor:
         """Return the weighted loss of codes (n, d)."""
         omega = self.weights(z.shape[-1])

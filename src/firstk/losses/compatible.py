@@ -16,7 +16,7 @@ from firstk._base.checks import is_int, is_real
 from firstk._base.prefix_weights import OmegaLike
 from firstk.exceptions import InvalidInputError
 from firstk.losses.base import PrefixLoss
-from firstk.losses.functional._inputs import untraced
+from firstk.losses.functional._inputs import one_node
 
 
 class OrthogonalBasis(nn.Module):
@@ -82,7 +82,7 @@ class FullPrefixCompatibility(PrefixLoss):
     def __init__(self, omega: OmegaLike = "uniform"):
         super().__init__(omega, "exact", None)
 
-    @untraced
+    @one_node
     def forward(self, z: Tensor, old: Tensor) -> Tensor:
         """Return the weighted loss of new codes (n, d) with old codes (n, k), k at most d."""
         losses = _one_less_cosine(z, old)

@@ -14,7 +14,7 @@ from firstk._base.prefix_weights import OmegaLike
 from firstk.exceptions import InvalidInputError
 from firstk.losses.base import PrefixLoss
 from firstk.losses.functional import fisher, reconstruction, regression
-from firstk.losses.functional._inputs import check_given, check_not_sampled, untraced
+from firstk.losses.functional._inputs import check_given, check_not_sampled, one_node
 
 
 class FullPrefixReconstruction(PrefixLoss):
@@ -29,7 +29,7 @@ class FullPrefixReconstruction(PrefixLoss):
     ):
         super().__init__(omega, estimator, generator)
 
-    @untraced
+    @one_node
     def forward(self, x: Tensor, z: Tensor, decoder: Tensor | None = None, offset: Tensor | None = None) -> Tensor:
         """Return the weighted loss of data (n, p) with codes (n, d) and a decoder (p, d), which must be given."""
         decoder = check_given(decoder, "decoder", type(self).__name__, "loss(x, z, decoder.weight, decoder.bias)")
@@ -37,7 +37,7 @@ class FullPrefixReconstruction(PrefixLoss):
         options: dict[str, Any] = {"estimator": estimator, "generator": self.generator}
         return reconstruction.reconstruction(x, z, decoder, offset, omega=omega, **options)
 
-    @untraced
+    @one_node
     def from_moments(self, St: Tensor, components: Tensor, decoder: Tensor) -> Tensor:
         """Return the same for a linear encoder (d, p) from the scatter (p, p) alone; exact only."""
         omega = self.weights(len(components))
@@ -66,7 +66,7 @@ class FullPrefixRegression(PrefixLoss):
     ):
         super().__init__(omega, estimator, generator)
 
-    @untraced
+    @one_node
     def forward(self, z: Tensor, weight: Tensor, targets: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
         """Return the weighted loss of codes (n, d) under a head (q, d), targets (n, q) or (n,), which must be given."""
         targets = check_given(targets, "targets", type(self).__name__, "loss(z, head.weight, targets, head.bias)")
@@ -86,7 +86,7 @@ class FullPrefixFreeHeadRegression(PrefixLoss):
         super().__init__(omega, estimator, None)
         check_not_sampled(estimator, type(self).__name__, "the best head of a prefix depends on all rows at once")
 
-    @untraced
+    @one_node
     def forward(self, z: Tensor, targets: Tensor) -> Tensor:
         """Return the weighted loss of codes (n, d) for targets (n, q) or (n,)."""
         return regression.regression_free_head(z, targets, omega=self.weights(z.shape[-1]))
@@ -123,13 +123,13 @@ class FullPrefixFisher(PrefixLoss):
         self.shrinkage = shrinkage
         self.code_eps = code_eps
 
-    @untraced
+    @one_node
     def forward(self, components: Tensor, Sw: Tensor, Sb: Tensor) -> Tensor:
         """Return the weighted loss of a linear encoder (d, p) with scatters (p, p)."""
         omega = self.weights(len(components))
         return fisher.fisher(components, Sw, Sb, omega=omega, shrinkage=self.shrinkage, code_eps=self.code_eps)
 
-    @untraced
+    @one_node
     def from_codes(self, z: Tensor, labels: Tensor) -> Tensor:
         """Return the weighted loss of codes (n, d) of any network; `shrinkage` has no input space here."""
         if self.shrinkage is not None:

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from firstk._base.checks import check_choice
 from firstk._base.prefix_weights import OmegaLike
 from firstk.losses.base import PrefixLoss
-from firstk.losses.functional import contrastive, cosent, cosine
-from firstk.losses.functional._inputs import check_codes, check_not_sampled, untraced
+from firstk.losses.functional import contrastive, cosent, cosine, max_sim
+from firstk.losses.functional._inputs import check_codes, check_not_sampled, one_node
 
 
 class FullPrefixInfoNCE(PrefixLoss):
@@ -30,6 +30,7 @@ class FullPrefixInfoNCE(PrefixLoss):
         Cosines are taken per prefix, and give prefix 1 no weight.
     symmetric : bool
         Average with the direction from positives to queries.
+    reduction : "mean" or "sum"
     backend : "auto", "compiled" or "torch"
     """
 
@@ -43,6 +44,7 @@ class FullPrefixInfoNCE(PrefixLoss):
         temperature: float | Tensor = 0.05,
         similarity: str = "cosine",
         symmetric: bool = False,
+        reduction: str = "mean",
         generator: torch.Generator | None = None,
         backend: str = "auto",
     ):
@@ -53,21 +55,28 @@ class FullPrefixInfoNCE(PrefixLoss):
             self.temperature = temperature
         self.similarity = check_choice(similarity, contrastive.SIMILARITIES, "similarity", type(self).__name__)
         self.symmetric = symmetric
+        self.reduction = reduction
         self.backend = backend
 
     def _options(self) -> dict[str, Any]:
-        names = ("temperature", "similarity", "symmetric", "backend")
+        names = ("temperature", "similarity", "symmetric", "reduction", "backend")
         return {name: getattr(self, name) for name in names}
 
-    @untraced
+    @one_node
     def forward(
         self,
         queries: Tensor,
         positives: Tensor,
         negatives: Tensor | None = None,
         targets: Tensor | None = None,
+        all_queries: Tensor | None = None,
+        mask: Tensor | None = None,
     ) -> Tensor:
-        """Return the weighted loss; row i of `positives` belongs to row i of `queries`."""
+        """Return the weighted loss; row i of `positives` belongs to row i of `queries`, unless `targets` says others.
+
+        ``loss(**gathered(queries, positives))`` takes the documents of all processes, ``mask=false_negatives(...)``
+        leaves documents out (`functional.contrastive`).
+        """
         check_codes(queries, "info_nce", "queries")
         weights = self.weights(queries.shape[-1])
         weights = weights.without_first() if self.similarity == "cosine" else weights
@@ -78,6 +87,8 @@ class FullPrefixInfoNCE(PrefixLoss):
             positives,
             negatives,
             targets=targets,
+            all_queries=all_queries,
+            mask=mask,
             omega=weights,
             estimator=estimator,
             generator=self.generator,
@@ -90,9 +101,69 @@ class FullPrefixInfoNCE(PrefixLoss):
         positives: Tensor,
         negatives: Tensor | None = None,
         targets: Tensor | None = None,
+        all_queries: Tensor | None = None,
+        mask: Tensor | None = None,
     ) -> Tensor:
         """Return the d separate losses, without gradient."""
-        return contrastive.info_nce_per_prefix(queries, positives, negatives, targets=targets, **self._options())
+        given: dict[str, Any] = {"targets": targets, "all_queries": all_queries, "mask": mask}
+        return contrastive.info_nce_per_prefix(queries, positives, negatives, **given, **self._options())
+
+
+class FullPrefixMaxSim(PrefixLoss):
+    """InfoNCE of token vectors by MaxSim at every prefix, for multi-vector models (`functional.max_sim`).
+
+    Parameters
+    ----------
+    omega, start, draws, generator
+        As in `PrefixLoss`.
+    estimator : "drawn" or "exact"
+        "exact" takes one product of all tokens for each length with weight, "drawn" for `draws` of them.
+    temperature : float
+        Of scores, which are sums over the tokens of a query.
+    """
+
+    def __init__(
+        self,
+        omega: OmegaLike = "auto",
+        estimator: str = "drawn",
+        *,
+        start: int | None = None,
+        draws: int = 8,
+        temperature: float = 1.0,
+        generator: torch.Generator | None = None,
+    ):
+        check_choice(estimator, ("drawn", "exact"), "estimator", type(self).__name__)
+        super().__init__(omega, estimator, generator, start, draws)
+        self.temperature = temperature
+
+    @one_node
+    def forward(
+        self,
+        queries: Tensor,
+        documents: Tensor,
+        query_mask: Tensor | None = None,
+        document_mask: Tensor | None = None,
+        targets: Tensor | None = None,
+    ) -> Tensor:
+        """Return the weighted loss of tokens (n, t, d) and (m, s, d); masks name those that are no padding."""
+        weights, _ = self.settled(self.weights(queries.shape[-1]).without_first(), queries, 1)
+        options: dict[str, Any] = {"targets": targets, "temperature": self.temperature, "omega": weights}
+        return max_sim.max_sim(queries, documents, query_mask, document_mask, **options)
+
+    @torch.no_grad()
+    def per_prefix(
+        self,
+        queries: Tensor,
+        documents: Tensor,
+        query_mask: Tensor | None = None,
+        document_mask: Tensor | None = None,
+        targets: Tensor | None = None,
+    ) -> Tensor:
+        """Return the losses of the prefixes from 2 on, (d - 1,), without gradient: one product each."""
+        given = (queries, documents, query_mask, document_mask)
+        options: dict[str, Any] = {"targets": targets, "temperature": self.temperature}
+        lengths = range(2, queries.shape[-1] + 1)
+        return torch.stack([max_sim.max_sim(*given, omega={k: 1.0}, **options) for k in lengths])
 
 
 class FullPrefixCosineSimilarity(PrefixLoss):
@@ -109,7 +180,7 @@ class FullPrefixCosineSimilarity(PrefixLoss):
     ):
         super().__init__(omega, estimator, generator, start, draws)
 
-    @untraced
+    @one_node
     def forward(self, left: Tensor, right: Tensor, scores: Tensor) -> Tensor:
         """Return the weighted loss of pairs (n, d) with scores (n,) in [-1, 1]."""
         omega, estimator = self.settled(self.weights(left.shape[-1]).without_first(), left, 1)
@@ -142,7 +213,7 @@ class FullPrefixCoSENT(PrefixLoss):
         )
         self.scale = scale
 
-    @untraced
+    @one_node
     def forward(self, left: Tensor, right: Tensor, scores: Tensor) -> Tensor:
         """Return the weighted loss of pairs (n, d) with scores (n,)."""
         return cosent.cosent(left, right, scores, scale=self.scale, omega=self.weights(left.shape[-1]))

@@ -20,15 +20,29 @@ def similarities(a, b, k, similarity):
     return a @ b.t()
 
 
-def info_nce(queries, positives, negatives=None, temperature=0.05, similarity="cosine", symmetric=False, targets=None):
+def info_nce(
+    queries,
+    positives,
+    negatives=None,
+    temperature=0.05,
+    similarity="cosine",
+    symmetric=False,
+    targets=None,
+    mask=None,
+    reduction="mean",
+):
     n, d = queries.shape
     documents = positives if negatives is None else torch.cat([positives, negatives.flatten(0, -2)])
+    out = torch.zeros(n, len(documents), dtype=queries.dtype)
+    out = out if mask is None else out.masked_fill(mask, -torch.inf)
     targets = torch.arange(n) if targets is None else targets
     losses = []
     for k in range(1, d + 1):
-        loss = F.cross_entropy(similarities(queries, documents, k, similarity) / temperature, targets)
+        logits = similarities(queries, documents, k, similarity) / temperature + out
+        loss = F.cross_entropy(logits, targets, reduction=reduction)
         if symmetric:
-            back = F.cross_entropy(similarities(positives, queries, k, similarity) / temperature, targets)
+            logits = similarities(positives, queries, k, similarity) / temperature + out[:, : len(positives)].t()
+            back = F.cross_entropy(logits, targets, reduction=reduction)
             loss = (loss + back) / 2
         losses.append(loss)
     return losses

@@ -1,12 +1,13 @@
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firstk._base.checks import numba_may_compile
 from firstk._base.prefix_weights import resolve_omega
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
-from firstk.losses.functional.contrastive import info_nce, info_nce_per_prefix
+from firstk.losses.functional.contrastive import false_negatives, gathered, info_nce, info_nce_per_prefix
 from losses.functional import loops
 from losses.functional.compare import check
 
@@ -220,5 +221,104 @@ def test_bad_arguments_are_named(change, says):
 
 
 def test_symmetric_refuses_targets():
-    with pytest.raises(IllegalCombinationError, match="call it once per direction"):
+    with pytest.raises(IllegalCombinationError, match="all_queries"):
         info_nce(torch.ones(2, 4), torch.ones(2, 4), symmetric=True, targets=torch.arange(2))
+
+
+def masked(n, m):
+    """A mask that leaves the positives in."""
+    return (torch.rand(n, m) < 0.3) & ~torch.eye(n, m, dtype=torch.bool)
+
+
+@pytest.mark.parametrize("omega", ["uniform", {9: 1.0, 15: 2.0}])
+@pytest.mark.parametrize("options", [{}, {"symmetric": True}, {"reduction": "sum", "symmetric": True}])
+def test_masked_documents_are_no_negatives(options, omega):
+    q, p, negatives = pairs(11, 35, 9)
+    mask = masked(11, 20)
+    check(
+        lambda *at: info_nce(*at, mask=mask, omega=omega, temperature=0.2, **options),
+        lambda *at: loops.info_nce(*at, mask=mask, temperature=0.2, **options),
+        [q, p, negatives],
+        weights(omega, 35, "cosine"),
+    )
+    wanted = torch.stack(loops.info_nce(q, p, negatives, mask=mask, **options))
+    torch.testing.assert_close(info_nce_per_prefix(q, p, negatives, mask=mask, **options), wanted)
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_the_sum_over_queries(similarity, backend):
+    q, p = pairs(7, 20)
+    options = {"similarity": similarity, "backend": backend}
+    torch.testing.assert_close(info_nce(q, p, reduction="sum", **options), 7 * info_nce(q, p, **options))
+
+
+def test_a_mask_holds_for_sampled_prefixes():
+    q, p = pairs(9, 12)
+    mask = masked(9, 9)
+    found = info_nce(q, p, mask=mask, omega={5: 1.0}, estimator="sampled")
+    torch.testing.assert_close(found, loops.info_nce(q, p, mask=mask)[4])
+
+
+def test_the_positive_is_never_left_out():
+    q, p = pairs(6, 8)
+    everything = torch.ones(6, 6, dtype=torch.bool)
+    torch.testing.assert_close(info_nce(q, p, mask=everything), torch.zeros((), dtype=torch.float64))
+
+
+@pytest.mark.parametrize("given", [
+    {"mask": torch.zeros(6, 5, dtype=torch.bool)}, {"mask": torch.zeros(6, 6)},
+    {"mask": torch.zeros(6, 6, dtype=torch.bool), "similarity": "dot"},
+])  # fmt: skip
+def test_a_wrong_mask_raises(given):
+    with pytest.raises(InvalidInputError, match="'mask'"):
+        info_nce(*pairs(6, 8), **given)
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_chunks_of_both_directions_average_to_the_whole_batch(similarity, backend):
+    q, p = pairs(10, 20)
+    options = {"symmetric": True, "similarity": similarity, "backend": backend}
+    sides = [part.clone().requires_grad_() for part in (q, p)]
+    whole = info_nce(*sides, **options)
+    expected = torch.autograd.grad(whole, sides)
+    parts = [
+        info_nce(sides[0][rows], sides[1], targets=rows, all_queries=sides[0], **options) * len(rows) / 10
+        for rows in torch.arange(10).split(4)
+    ]
+    torch.testing.assert_close(sum(parts), whole)
+    for found, wanted in zip(torch.autograd.grad(sum(parts), sides), expected, strict=True):
+        torch.testing.assert_close(found, wanted)
+
+
+def test_false_negatives_by_id_and_by_margin():
+    q, p, extra = pairs(8, 6, 3)
+    documents = torch.cat([p, extra])
+    ids = torch.arange(8) % 3, torch.arange(11) % 3
+    found = false_negatives(q, documents, ids=ids, margin=0.1)
+    cosines = F.normalize(q, dim=1) @ F.normalize(documents, dim=1).t()
+    for i in range(8):
+        for j in range(11):
+            wanted = i != j and (i % 3 == j % 3 or cosines[i, j] > cosines[i, i] + 0.1)
+            assert bool(found[i, j]) == bool(wanted)
+
+
+def _rank(rank, folder, q, p, negatives):
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/group", rank=rank, world_size=2)
+    own = slice(3 * rank, 3 * rank + 3)
+    sides = [part[own].clone().requires_grad_() for part in (q, p)]
+    loss = info_nce(**gathered(*sides, negatives[own]), symmetric=True, backend="torch")
+    loss.backward()
+    torch.save([loss.detach(), *(part.grad for part in sides)], f"{folder}/{rank}.pt")
+    torch.distributed.destroy_process_group()
+
+
+def test_gathered_batches_are_one_batch(tmp_path):
+    q, p, negatives = pairs(6, 8, 6)
+    torch.multiprocessing.start_processes(_rank, (str(tmp_path), q, p, negatives), nprocs=2, start_method="fork")
+    found = [torch.load(tmp_path / f"{rank}.pt") for rank in (0, 1)]
+    sides = [part.clone().requires_grad_() for part in (q, p)]
+    loss = info_nce(*sides, negatives, symmetric=True)
+    loss.backward()
+    torch.testing.assert_close((found[0][0] + found[1][0]) / 2, loss.detach())
+    for i, side in enumerate(sides):  # as DistributedDataParallel does, gradients are averaged over processes
+        torch.testing.assert_close(torch.cat([found[0][1 + i], found[1][1 + i]]) / 2, side.grad)

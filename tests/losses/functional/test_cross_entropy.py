@@ -268,7 +268,7 @@ def test_gradient_accumulation(backend):
 
 @pytest.mark.parametrize(("change", "says"), [
     ({"labels": torch.tensor([0, 3])}, r"in \[0, 2\].*Got 'labels from 0 to 3'"),
-    ({"labels": torch.tensor([0.0, 1.0])}, "one class index per row"),
+    ({"labels": torch.tensor([0.0, 1.0])}, "one class index per row, or one probability"),
     ({"labels": torch.tensor([0, 1, 2])}, "as many rows in 'z' as in 'labels'. Got 2 and 3"),
     ({"z": torch.zeros(2, 5, 4)}, r"shape \(rows, coordinates\).*flatten"),
     ({"z": torch.zeros(2, 4, dtype=torch.int64)}, "floating-point tensor"),
@@ -291,3 +291,35 @@ def test_compiled_path_refuses_other_devices():
     meta = torch.zeros(2, 4, device="meta")
     with pytest.raises(IllegalCombinationError, match=r"tensors are on meta.*backend='torch'"):
         cross_entropy(meta, meta[:1], torch.zeros(2, dtype=torch.int64, device="meta"), backend="compiled")
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"label_smoothing": 0.2}, {"class_weight": torch.tensor([0.2, 1.0, 3.0, 0.5])}, {"reduction": "sum"},
+    {"label_smoothing": 0.3, "class_weight": torch.tensor([0.2, 1.0, 3.0, 0.5])},
+])  # fmt: skip
+@pytest.mark.parametrize("omega", ["harmonic", {4: 1.0, 20: 2.0}])
+def test_probabilities_in_the_place_of_labels(options, omega, backend):
+    z, head, bias = torch.randn(9, 20), torch.randn(4, 20), torch.randn(4)
+    soft = torch.rand(9, 4).double().softmax(1)
+    theirs = {"weight" if name == "class_weight" else name: value for name, value in options.items()}
+    theirs = {k: v.double() if isinstance(v, torch.Tensor) else v for k, v in theirs.items()}
+    check(
+        lambda z, w, b: cross_entropy(z, w, soft, b, omega=omega, backend=backend, **options),
+        lambda z, w, b: loops.cross_entropy(z, w, soft, b, **theirs),
+        [z, head, bias],
+        resolve_omega(omega, 20).omega,
+    )
+    wanted = torch.stack(loops.cross_entropy(z.double(), head.double(), soft, bias.double(), **theirs))
+    found = cross_entropy_per_prefix(z.double(), head.double(), soft, bias.double(), backend=backend, **options)
+    torch.testing.assert_close(found, wanted)
+
+
+def test_probabilities_that_are_one_are_labels(backend):
+    z, head, labels = torch.randn(9, 20).double(), torch.randn(4, 20).double(), torch.arange(9) % 4
+    soft = torch.nn.functional.one_hot(labels, 4).double()
+    for estimator in ("exact", "sampled"):
+        found = [
+            cross_entropy(z, head, y, estimator=estimator, generator=torch.Generator().manual_seed(0), backend=backend)
+            for y in (labels, soft)
+        ]
+        torch.testing.assert_close(*found)

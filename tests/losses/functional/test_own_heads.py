@@ -42,7 +42,9 @@ def loop(z, weight, bias, own_weight, own_offset, labels, omega):
 
 def check(tensors, labels, omega, tolerance):
     wide = tuple(part.detach().double().requires_grad_() for part in tensors)
-    found, wanted = cross_entropy_own_heads(*tensors, labels, omega), loop(*wide, labels, omega.double())
+    weights = resolve_omega(omega.numpy(), len(omega))
+    found = cross_entropy_own_heads(*tensors, labels, weights)
+    wanted = loop(*wide, labels, torch.tensor(weights.omega))
     torch.testing.assert_close(found.double(), wanted, rtol=tolerance, atol=0)
     gradients = torch.autograd.grad(3 * found, tensors), torch.autograd.grad(3 * wanted, wide)
     for mine, theirs in zip(*gradients, strict=True):
@@ -80,7 +82,9 @@ def test_prefixes_without_weight():
 @pytest.mark.usefixtures("path")
 def test_heads_past_their_prefix_get_no_gradient():
     tensors, labels, omega = problem(6, 20, 9, 8, torch.float32)
-    gradient = torch.autograd.grad(cross_entropy_own_heads(*tensors, labels, omega), tensors[3])[0]
+    gradient = torch.autograd.grad(
+        cross_entropy_own_heads(*tensors, labels, resolve_omega(omega.numpy(), len(omega))), tensors[3]
+    )[0]
     for k in range(8):
         assert not gradient[k, :, k + 1 :].any()
         assert gradient[k, :, : k + 1].all()
@@ -91,7 +95,7 @@ def test_a_diverged_head_gives_nan():
     tensors, labels, omega = problem(6, 20, 9, 8, torch.float32)
     with torch.no_grad():
         tensors[0][2, 3] = torch.nan
-    assert cross_entropy_own_heads(*tensors, labels, omega).isnan()
+    assert cross_entropy_own_heads(*tensors, labels, resolve_omega(omega.numpy(), len(omega))).isnan()
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 3e-6), (torch.float64, 1e-13)])

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
+import torch._dynamo.decorators
 from torch import Tensor
 
 from firstk._base.checks import bad_parameter, check_choice, numba_may_compile, require_compiled
@@ -27,6 +28,7 @@ _EXACT = {"cpu": 1 << 28}
 BACKENDS = ("auto", "compiled", "torch")
 
 
+_leaf_function = getattr(torch._dynamo.decorators, "leaf_function", None)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -39,24 +41,28 @@ def untraced(function: Function) -> Function:
     return torch.compiler.disable(function)
 
 
-def differentiable_once(backward: Function) -> Function:
-    """Raise an error where a gradient that was computed in the forward pass would be differentiated again.
+def one_node(forward: Function) -> Function:
+    """Make the forward method of a loss one opaque node of torch.compile, which runs eagerly: no graph break.
 
-    Such a gradient is a constant to autograd. torch's `once_differentiable` notices only an upstream gradient that
-    requires grad; with `create_graph=True` the penalty on a gradient would silently have no gradient itself.
+    torch before 2.11 has no such nodes and breaks the graph.
     """
+    if _leaf_function is None:
+        return untraced(forward)
 
-    @functools.wraps(backward)
-    def guarded(ctx: Any, upstream: Tensor) -> Any:
-        if torch.is_grad_enabled():
-            raise IllegalCombinationError(
-                "A second derivative (create_graph=True) of a full-prefix loss",
-                "its gradient is computed in the forward pass, so autograd would count it as a constant",
-                "first derivatives, or a sum of ordinary losses of z[:, :k] over the lengths k that the penalty needs",
-            )
-        return backward(ctx, upstream)
+    @_leaf_function
+    def leaf(module: torch.nn.Module, *inputs: Any, **options: Any) -> tuple[Tensor]:
+        return (forward(module, *inputs, **options),)
 
-    return guarded  # type: ignore[return-value]
+    @leaf.register_fake
+    def _(module: torch.nn.Module, *inputs: Any, **options: Any) -> tuple[Tensor]:
+        floats = [part for part in inputs if isinstance(part, Tensor) and part.is_floating_point()]
+        return (floats[0].new_empty((), dtype=working_dtype(*floats)),)
+
+    @functools.wraps(forward)
+    def chosen(self: torch.nn.Module, *inputs: Any, **options: Any) -> Tensor:
+        return leaf(self, *inputs, **options)[0] if torch.compiler.is_compiling() else forward(self, *inputs, **options)
+
+    return chosen  # type: ignore[return-value]
 
 
 def working_dtype(*tensors: Tensor | None) -> torch.dtype:
@@ -74,13 +80,6 @@ def promoted(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(tensor.to(dtype) for tensor in tensors)
 
 
-def scaled(gradient: Tensor, upstream: Tensor) -> Tensor:
-    """Multiply a stored gradient by the upstream gradient, in the memory layout of a parameter."""
-    # A transposed result would be copied once more when it reaches .grad.
-    out = torch.empty(gradient.shape, dtype=gradient.dtype, device=gradient.device)
-    return torch.mul(gradient, upstream, out=out)
-
-
 @contextlib.contextmanager
 def full_precision(device: torch.device) -> Iterator[None]:
     """Disable autocast, so that matrix products keep the working dtype."""
@@ -89,6 +88,11 @@ def full_precision(device: torch.device) -> Iterator[None]:
             yield
     else:
         yield
+
+
+def host_reads(z: Tensor) -> bool:
+    """Return whether numbers can be read without waiting for a device: not on a GPU, of a meta or of a fake tensor."""
+    return z.device.type == "cpu" and type(z) in (Tensor, torch.nn.Parameter)
 
 
 def check_codes(z: object, owner: str, name: str = "z", *, width: int | None = None) -> Tensor:
@@ -151,6 +155,17 @@ def as_tensor(array: np.ndarray, like: Tensor) -> Tensor:
     return torch.tensor(array, dtype=like.dtype, device=like.device)
 
 
+def omega_like(weights: PrefixWeights, like: Tensor) -> Tensor:
+    """Return omega with the dtype and on the device of `like`; the same tensor at every step, for CUDA graphs."""
+    make = _omega if type(like) is Tensor else _omega.__wrapped__  # a fake tensor must not outlive its mode
+    return make(weights, like.dtype, like.device)
+
+
+@functools.lru_cache(maxsize=64)
+def _omega(weights: PrefixWeights, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.tensor(weights.omega, dtype=dtype, device=device)
+
+
 def check_estimator(estimator: str, owner: str) -> bool:
     """Check `estimator` and return whether it is "sampled"."""
     return check_choice(estimator, ESTIMATORS, "estimator", owner) == "sampled"
@@ -175,7 +190,7 @@ def use_compiled(backend: str, z: Tensor, owner: str) -> bool:
     check_choice(backend, BACKENDS, "backend", owner)
     if backend == "torch":
         return False
-    possible = z.device.type == "cpu" and z.dtype in (torch.float32, torch.float64)
+    possible = host_reads(z) and z.dtype in (torch.float32, torch.float64)
     if backend == "compiled":
         require_compiled("torch", f"{owner} with backend='compiled'", "backend='torch'")
         if not possible:
@@ -187,10 +202,7 @@ def use_compiled(backend: str, z: Tensor, owner: str) -> bool:
     return possible and numba_may_compile()
 
 
-def few_prefixes(omega: Tensor, compiled: bool) -> bool:
-    """Return whether so few prefixes have positive weight that one product per prefix is faster than a full sweep.
-
-    If all weights are zero, the separate loss of every prefix is wanted, which only the full sweep computes.
-    """
-    listed = int(omega.count_nonzero())
-    return 0 < listed * (8 if compiled else 2) <= len(omega)
+def few_lengths(weights: PrefixWeights, compiled: bool, after: int = 0) -> list[int]:
+    """Return the prefixes past `after` with weight, if they are so few that one product for each beats a full sweep."""
+    lengths = weights.support[weights.support > after].tolist()
+    return lengths if len(lengths) * (8 if compiled else 2) <= weights.d else []

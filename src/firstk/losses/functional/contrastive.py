@@ -7,7 +7,7 @@ sum_k omega_k mean_i (logsumexp_c t_ikc - t_ik,i). Cosines are taken per prefix 
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -18,20 +18,22 @@ from firstk._base.prefix_weights import OmegaLike, PrefixWeights
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
 from firstk.losses.functional import contrastive_torch
 from firstk.losses.functional._inputs import (
-    as_tensor,
     check_codes,
     check_estimator,
     check_rows,
-    few_prefixes,
+    few_lengths,
     full_precision,
+    host_reads,
+    omega_like,
     promoted,
     untraced,
     use_compiled,
     weights_of,
+    working_dtype,
 )
-from firstk.losses.functional._weighted_sweep import WeightedSweep
 from firstk.losses.functional.cosine import bounded, inverse_norms_at, inverse_prefix_norms, inverse_roots
 from firstk.losses.functional.cross_entropy import cross_entropy, cross_entropy_per_prefix
+from firstk.losses.functional.once import weighted
 from firstk.losses.functional.sampling import cut, draw_prefixes
 
 SIMILARITIES = ("cosine", "dot")
@@ -48,36 +50,33 @@ def _sweep(
     row_weight: Tensor,
     omega: Tensor,
     *,
+    lengths: list[int],
     compiled: bool,
+    mask: Tensor | None,
     grad: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    args = (q, p, rq, rp, float(scale), targets, row_weight, omega, grad)
-    if few_prefixes(omega, compiled):
-        return contrastive_torch.sparse_sweep(*args)
-    if compiled:
+    args = (q, p, rq, rp, scale, targets, row_weight, omega, grad)
+    if lengths:
+        return contrastive_torch.sparse_sweep(lengths, *args, mask)
+    if compiled and mask is None:
         from firstk.losses.functional import contrastive_cpu
 
         return contrastive_cpu.sweep(*args)
-    return contrastive_torch.sweep(*args)
+    return contrastive_torch.sweep(*args, mask)
 
 
-def _normed_sweep(
-    q: Tensor, p: Tensor, *rest: Tensor, compiled: bool, grad: bool
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    return _sweep(q, p, inverse_prefix_norms(q), inverse_prefix_norms(p), *rest, compiled=compiled, grad=grad)
+def _normed_sweep(q: Tensor, p: Tensor, *rest: Tensor, **options: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    return _sweep(q, p, inverse_prefix_norms(q), inverse_prefix_norms(p), *rest, **options)
 
 
 class _Sides(NamedTuple):
-    """Queries, all documents, the document of each query, and the inverse temperature."""
+    """Queries, all documents, the document of each query, the inverse temperature, and the documents left out."""
 
     queries: Tensor
     documents: Tensor
     targets: Tensor
     scale: Tensor
-
-    def reversed(self, n: int) -> _Sides:
-        """Return the direction from the n positives to the queries, without the extra negatives."""
-        return _Sides(self.documents[:n], self.queries, self.targets, self.scale)
+    mask: Tensor | None
 
 
 def _sides(
@@ -87,9 +86,12 @@ def _sides(
     temperature: float | Tensor,
     targets: Tensor | None,
     symmetric: bool,
+    all_queries: Tensor | None,
+    mask: Tensor | None,
+    cosine: bool,
     owner: str,
-) -> _Sides:
-    """Check the arguments and convert them to the working dtype."""
+) -> list[_Sides]:
+    """Check the arguments and convert them to the working dtype; return one or both directions."""
     check_codes(queries, owner, "queries")
     d = queries.shape[1]
     check_codes(positives, owner, "positives", width=d)
@@ -102,20 +104,41 @@ def _sides(
     if targets is None:
         check_rows(queries, positives, "queries", "positives", owner)
         targets = torch.arange(len(queries), device=queries.device)
-    elif symmetric:
+    elif symmetric and (all_queries is None or all_queries.shape != positives.shape):
         raise IllegalCombinationError(
             f"{owner} with symmetric=True and 'targets'",
-            "the reverse direction needs a query for every document, and 'targets' may omit some documents",
-            "call it once per direction",
+            "the reverse direction needs the query of every positive, and 'queries' holds those of a chunk",
+            "all_queries=, one row for each of 'positives'",
         )
     else:
         check_rows(queries, targets, "queries", "targets", owner)
-        if int(targets.min()) < 0 or int(targets.max()) >= len(positives):
+        if host_reads(targets) and (int(targets.min()) < 0 or int(targets.max()) >= len(positives)):
             raise bad_parameter(
                 "targets", owner, f"in [0, {len(positives) - 1}] (rows of 'positives')", targets.tolist()[:5]
             )
-    queries, *documents = promoted(queries, *documents)
-    return _Sides(queries, torch.cat(documents), targets, _inverse(temperature, queries, owner))
+    m = sum(map(len, documents))
+    if mask is not None and (not cosine or mask.dtype != torch.bool or mask.shape != (len(queries), m)):
+        raise InvalidInputError(
+            f"{owner} takes 'mask' for cosines, as bool of shape {(len(queries), m)}: one row per query, one column "
+            f"per document. Got {'cosines' if cosine else 'dot products'}, {mask.dtype} of shape {tuple(mask.shape)}."
+        )
+    others = queries if all_queries is None else all_queries
+    queries, others, *documents = promoted(queries, others, *documents)
+    scale, n = _inverse(temperature, queries, owner), len(positives)
+    if mask is not None:  # the positive stays, whatever the mask says of it
+        mask = mask.scatter(1, targets[:, None], torch.zeros_like(mask[:, :1]))
+    sides = [_Sides(queries, torch.cat(documents), targets, scale, mask)]
+    if symmetric:
+        if mask is not None and len(others) != len(queries):
+            raise IllegalCombinationError(
+                f"{owner} with 'mask', 'targets' and symmetric=True",
+                "the mask says nothing of queries outside this chunk",
+                "the whole batch, or one direction",
+            )
+        back = None if mask is None else mask[:, :n].t()
+        own = documents[0] if all_queries is None else documents[0][targets]
+        sides.append(_Sides(own, others, targets, scale, back))
+    return sides
 
 
 def _inverse(temperature: float | Tensor, like: Tensor, owner: str) -> Tensor:
@@ -123,24 +146,23 @@ def _inverse(temperature: float | Tensor, like: Tensor, owner: str) -> Tensor:
         return 1.0 / temperature.to(like).reshape(())
     if not is_real(temperature) or temperature <= 0:
         raise bad_parameter("temperature", owner, "a positive number or a tensor of one", temperature)
-    return like.new_tensor(1.0 / temperature)
+    return like.new_full((), 1.0 / temperature)  # no copy from the host
 
 
 def _exact(sides: _Sides, weights: PrefixWeights, cosine: bool, backend: str) -> Tensor:
-    q, p, targets, scale = sides
+    q, p, targets, scale, mask = sides
     if not cosine:
         # A dot product is linear in the query: this is a cross-entropy with the documents as the head's weights.
         return cross_entropy(q * scale, p, targets, omega=weights, backend=backend)
     row_weight = q.new_full((len(q),), 1 / len(q))
-    om, compiled = as_tensor(weights.omega, q), use_compiled(backend, q, _OWNER)
-    return WeightedSweep.apply(
-        partial(_normed_sweep, compiled=compiled), bounded(q), bounded(p), scale, targets, row_weight, om
-    )
+    compiled = use_compiled(backend, q, _OWNER)
+    sweep = partial(_normed_sweep, lengths=few_lengths(weights, compiled), compiled=compiled, mask=mask)
+    return weighted(sweep, bounded(q), bounded(p), scale, targets, row_weight, omega_like(weights, q))
 
 
 def _sampled(sides: _Sides, weights: PrefixWeights, cosine: bool, generator: torch.Generator | None) -> Tensor:
     """Truncate each query to its drawn prefix: one matrix product gives all dot products on that prefix."""
-    q, p, targets, scale = sides
+    q, p, targets, scale, mask = sides
     k = draw_prefixes(weights, len(q), q.device, generator)
     if not cosine:
         return F.cross_entropy(cut(q * scale, k) @ p.t(), targets)
@@ -148,7 +170,8 @@ def _sampled(sides: _Sides, weights: PrefixWeights, cosine: bool, generator: tor
     # A truncated query has the norm of its prefix; documents need their norm at every drawn k.
     short = cut(q, k)
     rq = inverse_roots(short.square().sum(1, keepdim=True))  # (n, 1)
-    return F.cross_entropy((short @ p.t()) * (rq * scale) * inverse_norms_at(p, k).t(), targets)
+    logits = (short @ p.t()) * (rq * scale) * inverse_norms_at(p, k).t()
+    return F.cross_entropy(logits if mask is None else logits.masked_fill(mask, contrastive_torch.LEFT_OUT), targets)
 
 
 @untraced
@@ -161,6 +184,9 @@ def info_nce(
     similarity: str = "cosine",
     symmetric: bool = False,
     targets: Tensor | None = None,
+    all_queries: Tensor | None = None,
+    mask: Tensor | None = None,
+    reduction: str = "mean",
     omega: OmegaLike | Tensor = "harmonic",
     estimator: str = "exact",
     generator: torch.Generator | None = None,
@@ -183,6 +209,13 @@ def info_nce(
         Average with the loss from positives to queries.
     targets : Tensor of shape (n,), int64, optional
         The row of `positives` that belongs to each query, when `queries` is a chunk of a larger batch.
+    all_queries : Tensor of the shape of `positives`, optional
+        The queries of the larger batch, which `symmetric` needs beside `targets`; `gathered` returns them.
+    mask : Tensor of shape (n, documents), bool, optional
+        Documents that are no negatives of a query although they are not its positive, as `false_negatives` finds them.
+        For cosines; the exact sum then takes the torch path.
+    reduction : "mean" or "sum"
+        Over queries.
     omega, estimator, generator, backend
         As in `cross_entropy`.
 
@@ -198,16 +231,17 @@ def info_nce(
     True
     """
     cosine = check_choice(similarity, SIMILARITIES, "similarity", _OWNER) == "cosine"
-    sides = _sides(queries, positives, negatives, temperature, targets, symmetric, _OWNER)
+    check_choice(reduction, ("mean", "sum"), "reduction", _OWNER)
+    given = (queries, positives, negatives, temperature, targets, symmetric, all_queries, mask)
+    directions = _sides(*given, cosine, _OWNER)
     weights = weights_of(omega, queries.shape[1], _OWNER)
     weights = weights.without_first() if cosine else weights
-    directions = [sides, sides.reversed(len(queries))] if symmetric else [sides]
     with full_precision(queries.device):
         if check_estimator(estimator, _OWNER):
             losses = [_sampled(side, weights, cosine, generator) for side in directions]
         else:
             losses = [_exact(side, weights, cosine, backend) for side in directions]
-    return losses[0] if not symmetric else (losses[0] + losses[1]) / 2
+    return torch.stack(losses).mean() * (1 if reduction == "mean" else len(queries))
 
 
 @untraced
@@ -221,22 +255,113 @@ def info_nce_per_prefix(
     similarity: str = "cosine",
     symmetric: bool = False,
     targets: Tensor | None = None,
+    all_queries: Tensor | None = None,
+    mask: Tensor | None = None,
+    reduction: str = "mean",
     backend: str = "auto",
 ) -> Tensor:
     """Return the d separate losses, (d,), for logging, without gradient. Parameters as in `info_nce`."""
     owner = "info_nce_per_prefix"
     cosine = check_choice(similarity, SIMILARITIES, "similarity", owner) == "cosine"
-    sides = _sides(queries, positives, negatives, temperature, targets, symmetric, owner)
-    directions = [sides, sides.reversed(len(queries))] if symmetric else [sides]
+    check_choice(reduction, ("mean", "sum"), "reduction", owner)
+    given = (queries, positives, negatives, temperature, targets, symmetric, all_queries, mask)
     with full_precision(queries.device):
-        return torch.stack([_per_prefix(side, cosine, backend) for side in directions]).mean(0)
+        losses = [_per_prefix(side, cosine, backend) for side in _sides(*given, cosine, owner)]
+    return torch.stack(losses).mean(0) * (1 if reduction == "mean" else len(queries))
 
 
 def _per_prefix(sides: _Sides, cosine: bool, backend: str) -> Tensor:
-    q, p, targets, scale = sides
+    q, p, targets, scale, mask = sides
     if not cosine:
         return cross_entropy_per_prefix(q * scale, p, targets, backend=backend)
     q, p = bounded(q), bounded(p)
     norms = inverse_prefix_norms(q), inverse_prefix_norms(p)
-    row_weight, compiled = q.new_full((len(q),), 1 / len(q)), use_compiled(backend, q, _OWNER)
-    return _sweep(q, p, *norms, scale, targets, row_weight, q.new_zeros(q.shape[1]), compiled=compiled, grad=False)[0]
+    row_weight, nothing = q.new_full((len(q),), 1 / len(q)), q.new_zeros(q.shape[1])
+    options: dict[str, Any] = {"lengths": [], "compiled": use_compiled(backend, q, _OWNER), "mask": mask, "grad": False}
+    return _sweep(q, p, *norms, scale, targets, row_weight, nothing, **options)[0]
+
+
+@torch.no_grad()
+def false_negatives(
+    queries: Tensor,
+    documents: Tensor,
+    targets: Tensor | None = None,
+    *,
+    ids: tuple[Tensor, Tensor] | None = None,
+    margin: float | None = None,
+) -> Tensor:
+    """Return which documents are no negatives of a query, for the `mask` of `info_nce`, (n, m) bool.
+
+    Parameters
+    ----------
+    queries, documents : Tensors of shape (n, d), (m, d)
+        Documents are the positives, then the extra negatives.
+    targets : as in `info_nce`
+    ids : Tensors of shape (n,) and (m,), optional
+        Whatever query and document have in common, such as a class or the text of the positive: equal ids are masked.
+    margin : float, optional
+        Documents whose cosine with the query is above that of its positive plus this number are masked; a negative
+        margin masks more. By the whole code: it knows more than its prefixes.
+
+    Examples
+    --------
+    >>> q = torch.eye(3)
+    >>> false_negatives(q, q, ids=(torch.tensor([7, 7, 8]), torch.tensor([7, 7, 8]))).int().tolist()
+    [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
+    """
+    n, m = len(queries), len(documents)
+    targets = torch.arange(n, device=queries.device) if targets is None else targets
+    mask = torch.zeros(n, m, dtype=torch.bool, device=queries.device)
+    if ids is not None:
+        mask |= ids[0][:, None] == ids[1]
+    if margin is not None:
+        q, p = (F.normalize(part.to(working_dtype(part)), dim=1) for part in (queries, documents))
+        mask |= q @ p.t() > (q * p[targets]).sum(1, keepdim=True) + margin
+    return mask.scatter_(1, targets[:, None], False)
+
+
+class _Gathered(torch.autograd.Function):
+    """The rows of all processes; the gradient of a row is the sum over the losses of all processes."""
+
+    @staticmethod
+    def forward(rows: Tensor) -> Tensor:
+        parts = [torch.empty_like(rows) for _ in range(torch.distributed.get_world_size())]
+        torch.distributed.all_gather(parts, rows.contiguous())
+        return torch.cat(parts)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+        ctx.rows = len(inputs[0])
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> Tensor:
+        total = upstream.clone()
+        torch.distributed.all_reduce(total)
+        return total.narrow(0, torch.distributed.get_rank() * ctx.rows, ctx.rows)
+
+
+def gathered(queries: Tensor, positives: Tensor, negatives: Tensor | None = None) -> dict[str, Tensor | None]:
+    """Return the arguments of `info_nce` with the documents of all processes of torch.distributed as negatives.
+
+    Gradients flow back to the process that a row came from. Every process needs as many rows. Without processes it
+    returns what it was given.
+
+    Examples
+    --------
+    >>> q = torch.eye(3)
+    >>> bool(info_nce(**gathered(q, q)) == info_nce(q, q))
+    True
+    """
+    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+        return {"queries": queries, "positives": positives, "negatives": negatives}
+    parts = (positives, queries) if negatives is None else (positives, queries, negatives.flatten(0, -2))
+    all_positives, all_queries, *rest = (_Gathered.apply(part) for part in parts)
+    first = torch.distributed.get_rank() * len(queries)
+    targets = torch.arange(first, first + len(queries), device=queries.device)
+    return {
+        "queries": queries,
+        "positives": all_positives,
+        "negatives": rest[0] if rest else None,
+        "targets": targets,
+        "all_queries": all_queries,
+    }

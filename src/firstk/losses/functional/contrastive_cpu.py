@@ -196,7 +196,7 @@ def sweep(
     p: Tensor,
     rq: Tensor,
     rp: Tensor,
-    scale: float,
+    scale: Tensor,
     targets: Tensor,
     row_weight: Tensor,
     omega: Tensor,
@@ -206,7 +206,7 @@ def sweep(
     # The gradient mode is per thread, so nothing in here may require gradients.
     q, p, rq, rp = q.detach(), p.detach(), rq.detach(), rp.detach()
     (n, d), m = q.shape, len(p)
-    width = padded(m)
+    width, inverse_temperature = padded(m), float(scale)
     pt, rpt = _padded_columns(p, width), _padded_columns(rp, width)
     pad = q.new_full((width,), -1e30)
     pad[:m] = 0.0
@@ -219,7 +219,7 @@ def sweep(
         outputs = (dq[rows] if grad else dq, dpt.view(-1), columns.view(-1), losses)
         arrays = [t.numpy() for t in inputs]
         kind = q.numpy().dtype.type
-        total = _sweep(*arrays, kind(scale), grad, *(t.numpy() for t in outputs))
+        total = _sweep(*arrays, kind(inverse_temperature), grad, *(t.numpy() for t in outputs))
         return dpt, columns, losses, total
 
     (dpt, columns, losses, total), *others = over_rows(part, n, n * d * width)
@@ -230,4 +230,4 @@ def sweep(
         total += other[3]
     if grad:
         dpt -= pt * columns.mul_(LN2).mul_(rpt.square()).flip(0).cumsum(0).flip(0)
-    return losses.to(q.dtype), dq, dpt[:, :m].t(), q.new_tensor(total / scale)
+    return losses.to(q.dtype), dq, dpt[:, :m].t(), q.new_tensor(total / inverse_temperature)

@@ -11,6 +11,9 @@ from torch import Tensor
 
 from firstk.losses.functional.cross_entropy_torch import BLOCK, SMALL, block_starts, masked_codes, rows_per_tile
 
+# Logit of a document that is left out: its exponential is 0, and its product with that is 0, not NaN.
+LEFT_OUT = -1e30
+
 
 def suffix_sums(x: Tensor, dim: int) -> Tensor:
     """Return the sums from each position to the end along `dim`."""
@@ -29,11 +32,12 @@ def sweep(
     p: Tensor,
     rq: Tensor,
     rp: Tensor,
-    scale: float,
+    scale: Tensor,
     targets: Tensor,
     row_weight: Tensor,
     omega: Tensor,
     grad: bool,
+    mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the d losses and, with `grad`, the gradients of their weighted sum.
 
@@ -45,13 +49,15 @@ def sweep(
         Queries and documents, scaled so that squares neither overflow nor vanish.
     rq, rp : Tensors of shapes (n, d), (m, d)
         Inverse norms of every prefix, zero for prefixes that are zero.
-    scale : float
+    scale : Tensor of shape ()
         Inverse temperature.
     targets : Tensor of shape (n,), int64
         The document that belongs to each query.
     row_weight, omega : Tensors of shapes (n,), (d,)
     grad : bool
         Without it the gradients are empty.
+    mask : Tensor of shape (n, m), bool, optional
+        Documents that are left out of the sum of a query.
 
     Returns
     -------
@@ -71,6 +77,8 @@ def sweep(
             js = slice(b * BLOCK, min((b + 1) * BLOCK, d))
             qb, pb, factor = qi[:, js], p[:, js], ((rq[rows, js] * scale)[..., None], rp[:, js].t())
             A, t = _tile(qb, pb, starts[b], *factor)
+            if mask is not None:
+                t.masked_fill_(mask[rows, None], LEFT_OUT)
             index = targets[rows, None, None].expand(*A.shape[:2], 1)
             target, P = t.gather(2, index), t.softmax(2)
             losses[js] += (a[:, None] * (t.amax(2) - target[..., 0] - P.amax(2).log())).sum(0)
@@ -99,23 +107,24 @@ def _through_norms(gradient: Tensor, x: Tensor, inverse_norms: Tensor, term: Ten
 
 
 def sparse_sweep(
+    lengths: list[int],
     q: Tensor,
     p: Tensor,
     rq: Tensor,
     rp: Tensor,
-    scale: float,
+    scale: Tensor,
     targets: Tensor,
     row_weight: Tensor,
     omega: Tensor,
     grad: bool,
+    mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Compute `sweep` for an omega with few positive entries: one product per interval between them."""
+    """Compute `sweep` for an omega with few positive entries, at `lengths`: one product per interval between them."""
     (n, d), m = q.shape, len(p)
-    ends = (omega.nonzero()[:, 0] + 1).tolist()
-    pieces = [slice(j0, j1) for j0, j1 in zip([0, *ends], ends, strict=False)]
+    pieces = [slice(j0, j1) for j0, j1 in zip([0, *lengths], lengths, strict=False)]
     losses, rows_term, columns = q.new_zeros(d), torch.zeros_like(q), torch.zeros_like(p)
     dq, dp = (torch.zeros_like(q), torch.zeros_like(p)) if grad else (q[:0], p[:0])
-    R = max(1, max(2 * n * m, SMALL) // (m * (len(ends) + 4)))
+    R = max(1, max(2 * n * m, SMALL) // (m * (len(pieces) + 4)))
     for i in range(0, n, R):
         rows = slice(i, min(i + R, n))
         qi, a, y = q[rows], row_weight[rows], targets[rows, None]
@@ -125,6 +134,8 @@ def sparse_sweep(
             gram = torch.addmm(gram, qi[:, js], p[:, js].t())
             factor = (rq[rows, k, None] * scale) * rp[:, k]  # (R, m)
             t = gram * factor
+            if mask is not None:
+                t.masked_fill_(mask[rows], LEFT_OUT)
             P = t.softmax(1)
             losses[k] += a @ ((t.amax(1) - t.gather(1, y)[:, 0]) - P.amax(1).log())
             if grad:

@@ -13,23 +13,27 @@ from torch import Tensor
 
 from firstk._base.checks import bad_parameter, is_real
 from firstk._base.prefix_weights import OmegaLike
-from firstk.losses.functional._inputs import as_tensor, differentiable_once, full_precision, untraced, weights_of
+from firstk.losses.functional._inputs import full_precision, omega_like, untraced, weights_of
 from firstk.losses.functional.cosine import check_scored, prefix_cosines
+from firstk.losses.functional.once import OnceFunction, differentiated_once
 
 _OWNER = "cosent"
 
 
-class _Once(torch.autograd.Function):
+class _Once(OnceFunction):
     """The identity, which may not be differentiated twice: that of `logcumsumexp` would be NaN."""
 
     @staticmethod
-    def forward(ctx: Any, losses: Tensor) -> Tensor:
+    def forward(losses: Tensor) -> Tensor:
         return losses.clone()
 
     @staticmethod
-    @differentiable_once
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> Tensor:
-        return upstream
+        return differentiated_once(upstream, *ctx.saved_tensors)
 
 
 def _losses(left: Tensor, right: Tensor, scores: Tensor, scale: float, owner: str) -> Tensor:
@@ -74,7 +78,7 @@ def cosent(
     True
     """
     losses = _losses(left, right, scores, scale, _OWNER)
-    return losses @ as_tensor(weights_of(omega, len(losses), _OWNER).without_first().omega, losses)
+    return losses @ omega_like(weights_of(omega, len(losses), _OWNER).without_first(), losses)
 
 
 @untraced

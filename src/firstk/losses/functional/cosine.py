@@ -11,11 +11,11 @@ from torch import Tensor
 from firstk._base.prefix_weights import OmegaLike
 from firstk.exceptions import InvalidInputError
 from firstk.losses.functional._inputs import (
-    as_tensor,
     check_codes,
     check_estimator,
     check_rows,
     full_precision,
+    omega_like,
     promoted,
     untraced,
     weights_of,
@@ -103,7 +103,7 @@ def cosine_similarity(
         if check_estimator(estimator, _OWNER):
             k = draw_prefixes(weights, len(left), left.device, generator)
             return (cosines.gather(1, k[:, None] - 1)[:, 0] - scores).square().mean()
-        return (cosines - scores[:, None]).square().mean(0) @ as_tensor(weights.omega, left)
+        return (cosines - scores[:, None]).square().mean(0) @ omega_like(weights, left)
 
 
 @untraced

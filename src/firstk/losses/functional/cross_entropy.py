@@ -20,19 +20,20 @@ from firstk._base.prefix_weights import OmegaLike
 from firstk.exceptions import InvalidInputError
 from firstk.losses.functional import cross_entropy_torch
 from firstk.losses.functional._inputs import (
-    as_tensor,
     check_codes,
     check_estimator,
     check_rows,
-    few_prefixes,
+    few_lengths,
     full_precision,
+    host_reads,
+    omega_like,
     promoted,
     untraced,
     use_compiled,
     weights_of,
     working_dtype,
 )
-from firstk.losses.functional._weighted_sweep import WeightedSweep
+from firstk.losses.functional.once import weighted
 from firstk.losses.functional.sampling import cut, cut_linear, draw_prefixes, groups_pay
 
 _OWNER = "cross_entropy"
@@ -46,23 +47,26 @@ def _sweep(
     row_weight: Tensor,
     omega: Tensor,
     *,
+    lengths: list[int],
     compiled: bool,
     grad: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    sweep, counted = sweep_of(lengths, compiled), row_weight != 0
+    if not host_reads(z):
+        # Ignored rows may hold NaN. Leaving them out would wait for the device; zeros with weight 0 are no terms.
+        return sweep(z.where(counted[:, None], 0.0), weight, bias, labels, row_weight, omega, grad)
     _check_range(labels, len(weight))
-    counted = row_weight != 0
     if bool(counted.all()):
-        return sweep_of(omega, compiled)(z, weight, bias, labels, row_weight, omega, grad)
-    # Ignored rows are left out instead of weighted by zero: they may hold NaN.
+        return sweep(z, weight, bias, labels, row_weight, omega, grad)
     rows = (z[counted], weight, bias, labels[counted], row_weight[counted])
-    losses, dz, dw, db = sweep_of(omega, compiled)(*rows, omega, grad)
+    losses, dz, dw, db = sweep(*rows, omega, grad)
     return losses, torch.zeros_like(z).index_put_((counted,), dz) if grad else dz, dw, db
 
 
-def sweep_of(omega: Tensor, compiled: bool) -> Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]:
-    """Return the sweep for these weights: over the prefixes with weight if they are few, else over all."""
-    if few_prefixes(omega, compiled):
-        return cross_entropy_torch.sparse_sweep
+def sweep_of(lengths: list[int], compiled: bool) -> Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]:
+    """Return the sweep over the given lengths, the few with weight, or over all prefixes if none are given."""
+    if lengths:
+        return partial(cross_entropy_torch.sparse_sweep, lengths)
     if compiled:
         from firstk.losses.functional import cross_entropy_cpu
 
@@ -71,7 +75,7 @@ def sweep_of(omega: Tensor, compiled: bool) -> Callable[..., tuple[Tensor, Tenso
 
 
 class _Rows(NamedTuple):
-    """Codes, labels and weight of each row; the divisor of the sum; the smoothed part of the target."""
+    """Codes, labels and weight of each row; the divisor of the sum; the part of the target that is spread, if any."""
 
     z: Tensor
     labels: Tensor
@@ -92,8 +96,14 @@ def _weighed_rows(
     """Combine class weights, smoothing, ignored rows and reduction into one factor per row.
 
     The smoothed target of a row is (1 - s) w_y onehot + (s/C) w. Its sum is the factor of log-sum-exp, and
-    `spread` = (s/C) w is the part of the target that is not a multiple of the one-hot vector.
+    `spread` = (s/C) w is the part of the target that is not a multiple of the one-hot vector. Of probabilities y in the
+    place of labels all is spread: ((1 - s) y + s/C) w, (n, C).
     """
+    if labels.is_floating_point():
+        target = (1 - label_smoothing) * labels + label_smoothing / C
+        target = target if class_weight is None else target * class_weight
+        total = target.new_full((), len(z) if reduction == "mean" else 1)
+        return _Rows(z, target.argmax(1), target.sum(1) / total, total, target / total)
     counted = labels != ignore_index
     labels = labels.where(counted, torch.zeros_like(labels))
     own = counted.to(z.dtype)
@@ -110,28 +120,28 @@ def _weighed_rows(
 
 
 def _smoothing_losses(rows: _Rows, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Return the term that label smoothing adds to each prefix loss, (d,).
+    """Return the term that smoothed or soft labels add to each prefix loss, (d,).
 
     sum_i spread_sum logits_ik,y - spread . logits_ik is linear in the logits, so one cumulative sum over
-    coordinates gives it for every k, in O(n d).
+    coordinates gives it for every k, in O(n d), for soft labels O(n C d).
     """
     assert rows.spread is not None
-    counted = rows.row_weight != 0
-    z, labels, share = rows.z[counted], rows.labels[counted], rows.spread.sum()
+    counted = (rows.row_weight != 0)[:, None]
+    z, labels, share = rows.z.where(counted, 0.0), rows.labels, rows.spread.sum(-1, keepdim=True)
     gain = (z * (share * weight[labels] - rows.spread @ weight)).sum(0).cumsum(0)  # (d,)
     if bias is None:
         return gain
-    return gain + (share * bias[labels] - rows.spread @ bias).sum()
+    return gain + ((share[..., 0] * bias[labels] - rows.spread @ bias) * counted[:, 0]).sum()
 
 
 def _checked(z: Tensor, weight: Tensor, labels: Tensor, bias: Tensor | None, owner: str) -> None:
     check_codes(z, owner)
     check_codes(weight, owner, "weight", width=z.shape[1])
     check_rows(z, labels, "z", "labels", owner)
-    if labels.ndim != 1 or labels.dtype.is_floating_point:
-        raise bad_parameter(
-            "labels", owner, "one class index per row", f"{labels.dtype} of shape {tuple(labels.shape)}"
-        )
+    soft = labels.is_floating_point()
+    if labels.shape != ((len(z), len(weight)) if soft else (len(z),)):
+        allowed = "one class index per row, or one probability per row and class"
+        raise bad_parameter("labels", owner, allowed, f"{labels.dtype} of shape {tuple(labels.shape)}")
     if bias is not None and bias.shape != (len(weight),):
         raise InvalidInputError(
             f"{owner} needs one 'bias' for each of the {len(weight)} classes. Got shape {tuple(bias.shape)}."
@@ -141,7 +151,8 @@ def _checked(z: Tensor, weight: Tensor, labels: Tensor, bias: Tensor | None, own
 def check_labels(z: Tensor, weight: Tensor, labels: Tensor, bias: Tensor | None, ignore_index: int) -> None:
     """Raise an error for shapes that do not match, or labels that are no class of the head."""
     _checked(z, weight, labels, bias, _OWNER)
-    _check_range(labels[labels != ignore_index], len(weight))
+    if host_reads(labels) and not labels.is_floating_point():
+        _check_range(labels[labels != ignore_index], len(weight))
 
 
 def _check_range(labels: Tensor, C: int) -> None:
@@ -174,7 +185,8 @@ def cross_entropy(
         Codes.
     weight : Tensor of shape (C, d)
         Head, as `nn.Linear` stores it.
-    labels : Tensor of shape (n,), integer
+    labels : Tensor of shape (n,), integer, or (n, C), floating
+        Classes, or probabilities of classes as in torch.
     bias : Tensor of shape (C,), optional
     omega : str, mapping, array-like or PrefixWeights
         Weights of the prefixes, normalized to sum to one (`firstk._base.prefix_weights.resolve_omega`).
@@ -205,6 +217,7 @@ def cross_entropy(
     dtype = working_dtype(z, weight)
     z, weight = z.to(dtype), weight.to(dtype)
     bias = None if bias is None else bias.to(dtype)
+    labels = labels.to(dtype) if labels.is_floating_point() else labels
     class_weight = None if class_weight is None else class_weight.to(dtype)
     with full_precision(z.device):
         if check_estimator(estimator, _OWNER):
@@ -223,11 +236,10 @@ def cross_entropy(
                 label_smoothing=smoothing,
             )
         rows = _weighed_rows(z, labels, len(weight), class_weight, smoothing, ignore_index, reduction)
-        om = as_tensor(weights.omega, z)
+        om = omega_like(weights, z)
         compiled = use_compiled(backend, z, _OWNER)
-        loss = WeightedSweep.apply(
-            partial(_sweep, compiled=compiled), z, weight, bias, rows.labels, rows.row_weight, om
-        )
+        sweep = partial(_sweep, lengths=few_lengths(weights, compiled), compiled=compiled)
+        loss = weighted(sweep, z, weight, bias, rows.labels, rows.row_weight, om)
         # As in torch, the mean over zero rows is NaN.
         loss = loss + (rows.total - rows.total) / rows.total
         return loss if rows.spread is None else loss + _smoothing_losses(rows, weight, bias) @ om
@@ -253,10 +265,11 @@ def cross_entropy_per_prefix(
     smoothing = check_fraction(label_smoothing, "label_smoothing", owner)
     z, weight = promoted(z, weight)
     bias = None if bias is None else bias.to(z.dtype)
+    labels = labels.to(z.dtype) if labels.is_floating_point() else labels
     class_weight = None if class_weight is None else class_weight.to(z.dtype)
     with full_precision(z.device):
         rows = _weighed_rows(z, labels, len(weight), class_weight, smoothing, ignore_index, reduction)
-        om, compiled = z.new_zeros(z.shape[1]), use_compiled(backend, z, owner)
-        losses, *_ = _sweep(z, weight, bias, rows.labels, rows.row_weight, om, compiled=compiled, grad=False)
+        inputs = (z, weight, bias, rows.labels, rows.row_weight, z.new_zeros(z.shape[1]))
+        losses, *_ = _sweep(*inputs, lengths=[], compiled=use_compiled(backend, z, owner), grad=False)
         losses = losses + (rows.total - rows.total) / rows.total
         return losses if rows.spread is None else losses + _smoothing_losses(rows, weight, bias)

@@ -120,6 +120,7 @@ def sweep(
 
 
 def sparse_sweep(
+    lengths: list[int],
     z: Tensor,
     weight: Tensor,
     bias: Tensor | None,
@@ -128,17 +129,16 @@ def sparse_sweep(
     omega: Tensor,
     grad: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Compute `sweep` for an omega with few positive entries; the losses of other prefixes stay zero.
+    """Compute `sweep` for an omega with few positive entries, at `lengths`; the losses of other prefixes stay zero.
 
     One matrix product updates the logits from one prefix with weight to the next, so the total cost is that of one
     full-width head plus one softmax per prefix with weight.
     """
     (n, d), C = z.shape, len(weight)
-    ends = (omega.nonzero()[:, 0] + 1).tolist()
-    pieces = [slice(j0, j1) for j0, j1 in zip([0, *ends], ends, strict=False)]
+    pieces = [slice(j0, j1) for j0, j1 in zip([0, *lengths], lengths, strict=False)]
     losses = z.new_zeros(d)
     dz, dw, db = torch.zeros_like(z) if grad else z[:0], z.new_zeros(C if grad else 0, d), z.new_zeros(C)
-    R = max(1, max(2 * n * C, SMALL) // (C * (len(ends) + 3)))
+    R = max(1, max(2 * n * C, SMALL) // (C * (len(pieces) + 3)))
     for i in range(0, n, R):
         rows = slice(i, min(i + R, n))
         zi, a, y = z[rows], row_weight[rows], labels[rows, None]

@@ -6,7 +6,7 @@ the leading block of L is the factor of the leading block of A, so loss_k = -sum
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -19,12 +19,13 @@ from firstk.losses.functional._inputs import (
     check_codes,
     check_not_sampled,
     check_rows,
-    differentiable_once,
     full_precision,
+    host_reads,
     promoted,
     untraced,
     weights_of,
 )
+from firstk.losses.functional.once import once
 
 _WHY_NOT_SAMPLED = "the ratio trace is not a sum over rows, so drawing a prefix per row would be biased"
 
@@ -37,7 +38,9 @@ def _wide(x: Tensor) -> Tensor:
 def _whitened(A: Tensor, M: Tensor) -> tuple[Tensor, Tensor]:
     """Return L and C = L^-1 M L^-T for the within scatter A = L L^T."""
     L, info = torch.linalg.cholesky_ex(A)
-    if int(info):
+    if not host_reads(A):
+        L = L.where(info == 0, torch.nan)  # reading `info` would wait for the device
+    elif int(info):
         raise InvalidInputError(
             "Fisher needs a positive definite within-class scatter of the code; it is singular at coordinate "
             f"{int(info)} of {len(A)}. Regularize Sw with shrinkage=0.01, or use fewer coordinates."
@@ -46,53 +49,31 @@ def _whitened(A: Tensor, M: Tensor) -> tuple[Tensor, Tensor]:
     return L, torch.linalg.solve_triangular(L, left.t(), upper=False)
 
 
-class _RatioTrace(torch.autograd.Function):
-    """sum_j cum_j C_jj as a function of A and M.
+def _ratio_trace(A: Tensor, M: Tensor, cum: Tensor, *, grad: bool) -> tuple[Tensor, ...]:
+    """Return sum_j cum_j C_jj and, with `grad`, its gradients by A and M.
 
     dM = L^-T diag(cum) L^-1 and dA = -L^-T (cum_max(i,j) C_ij) L^-1: the differential of the Cholesky factor
     keeps the lower triangle of L^-1 dA L^-T, which turns cum_i into cum_max(i,j).
     """
-
-    @staticmethod
-    def forward(ctx: Any, A: Tensor, M: Tensor, cum: Tensor) -> Tensor:
-        L, C = _whitened(A, M)
-        ctx.save_for_backward(L, C, cum)
-        return C.diagonal() @ cum
-
-    @staticmethod
-    @differentiable_once
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        dA, dM = _pulled_back(*ctx.saved_tensors)
-        return dA * upstream, dM * upstream, None
-
-
-def _pulled_back(L: Tensor, C: Tensor, cum: Tensor) -> tuple[Tensor, Tensor]:
-    both = torch.minimum(cum[:, None], cum) * C
-    inner = torch.stack([-both, torch.diag(cum)])  # (2, d, d)
+    L, C = _whitened(A, M)
+    value = C.diagonal() @ cum
+    if not grad:
+        return value, A.new_empty(0), M.new_empty(0)
+    inner = torch.stack([-torch.minimum(cum[:, None], cum) * C, torch.diag(cum)])  # (2, d, d)
     right = torch.linalg.solve_triangular(L.t(), inner, upper=True)
     dA, dM = torch.linalg.solve_triangular(L.t(), right.mT, upper=True)
-    return dA, dM
+    return value, dA, dM
 
 
-class _RatioTraceOfEncoder(torch.autograd.Function):
-    """The same as a function of the encoder B; backward reuses B Sw and B Sb from forward."""
-
-    @staticmethod
-    def forward(ctx: Any, B: Tensor, Sw: Tensor, Sb: Tensor, cum: Tensor, shrinkage: float, code_eps: float) -> Tensor:
-        BW, BS = _shrunk_product(B, Sw, shrinkage), B @ Sb  # (d, p)
-        A, M = _wide(BW @ B.t()), _wide(BS @ B.t())
-        A.diagonal().add_(code_eps)
-        L, C = _whitened(A, M)
-        ctx.save_for_backward(BW, BS, L, C, cum)
-        return (C.diagonal() @ cum).to(B.dtype)
-
-    @staticmethod
-    @differentiable_once
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        BW, BS, L, C, cum = ctx.saved_tensors
-        dA, dM = _pulled_back(L, C, cum)
-        dB = torch.addmm(dA.to(BW) @ BW, dM.to(BW), BS).mul_(2 * upstream)
-        return dB, None, None, None, None, None
+def _ratio_trace_of_encoder(
+    B: Tensor, Sw: Tensor, Sb: Tensor, cum: Tensor, *, shrinkage: float, code_eps: float, grad: bool
+) -> tuple[Tensor, ...]:
+    """Return the same as a function of the encoder B; the gradient uses B Sw and B Sb again."""
+    BW, BS = _shrunk_product(B, Sw, shrinkage), B @ Sb  # (d, p)
+    A, M = _wide(BW @ B.t()), _wide(BS @ B.t())
+    A.diagonal().add_(code_eps)
+    value, dA, dM = _ratio_trace(A, M, cum, grad=grad)
+    return value.to(B.dtype), torch.addmm(dA.to(BW) @ BW, dM.to(BW), BS).mul_(2) if grad else dA
 
 
 def _shrunk_product(B: Tensor, Sw: Tensor, shrinkage: float) -> Tensor:
@@ -151,7 +132,7 @@ def fisher(
     eps = check_non_negative(code_eps, "code_eps", owner)
     cum = as_tensor(weights_of(omega, len(B), owner).cum, _wide(B))
     with full_precision(B.device):
-        return -_RatioTraceOfEncoder.apply(B, Sw, Sb, cum, a, eps)
+        return -once(partial(_ratio_trace_of_encoder, shrinkage=a, code_eps=eps), B, Sw, Sb, cum)
 
 
 @untraced
@@ -221,7 +202,7 @@ def fisher_from_codes(
         A, M = _code_scatters(z, labels, code_eps, owner)
         A = A + M if against == "total" else A
         cum = as_tensor(weights_of(omega, len(A), owner).cum, A)
-        return -_RatioTrace.apply(A, M, cum).to(promoted(z)[0].dtype)
+        return -once(_ratio_trace, A, M, cum).to(promoted(z)[0].dtype)
 
 
 @untraced

@@ -7,6 +7,7 @@ calls around two sums cost as much as the sums, so labels are not checked there 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,9 +16,16 @@ from torch import Tensor
 
 from firstk._base.prefix_weights import PrefixWeights, beyond
 from firstk.losses.functional import stacked_heads
-from firstk.losses.functional._inputs import as_tensor, full_precision, use_compiled, working_dtype
-from firstk.losses.functional._weighted_sweep import WeightedSweep
+from firstk.losses.functional._inputs import (
+    few_lengths,
+    full_precision,
+    host_reads,
+    omega_like,
+    use_compiled,
+    working_dtype,
+)
 from firstk.losses.functional.cross_entropy import check_labels, cross_entropy, sweep_of
+from firstk.losses.functional.once import weighted
 
 
 def _sweep(
@@ -29,6 +37,8 @@ def _sweep(
     labels: Tensor,
     omega: Tensor,
     *,
+    lengths: list[int],
+    compiled: bool,
     grad: bool,
 ) -> tuple[Tensor, ...]:
     """Return the d losses and, with `grad`, the gradients of their weighted sum."""
@@ -37,7 +47,7 @@ def _sweep(
     rest = omega.clone()
     rest[:K] = 0
     rows = (z, weight, bias, labels, z.new_full((n,), 1 / n), rest)
-    losses, dz, dw, db = sweep_of(rest, use_compiled("auto", z, "own_heads"))(*rows, grad)
+    losses, dz, dw, db = sweep_of(lengths, compiled)(*rows, grad)
     losses[:K] = own
     if grad:
         dz[:, :K] += dz_own
@@ -45,7 +55,13 @@ def _sweep(
 
 
 def cross_entropy_own_heads(
-    z: Tensor, weight: Tensor, bias: Tensor, own_weight: Tensor, own_offset: Tensor, labels: Tensor, omega: Tensor
+    z: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    own_weight: Tensor,
+    own_offset: Tensor,
+    labels: Tensor,
+    omega: PrefixWeights,
 ) -> Tensor:
     """Return sum_k omega_k CE(logits_k, labels), the mean over rows; differentiable once.
 
@@ -60,10 +76,11 @@ def cross_entropy_own_heads(
         Separate heads, as in `stacked_heads`.
     labels : Tensor of shape (n,), integer
         In [0, C - 1]; not checked.
-    omega : Tensor of shape (d,)
-        Prefix weights, used without normalization.
+    omega : PrefixWeights
     """
-    return WeightedSweep.apply(_sweep, z, weight, bias, own_weight, own_offset, labels, omega)
+    compiled = use_compiled("auto", z, "own_heads")
+    sweep = partial(_sweep, lengths=few_lengths(omega, compiled, len(own_weight)), compiled=compiled)
+    return weighted(sweep, z, weight, bias, own_weight, own_offset, labels, omega_like(omega, z))
 
 
 def adapted_heads(
@@ -111,7 +128,9 @@ def cross_entropy_adapted_heads(
     K = min(len(own_weight), int(omega.support[-1]) - 1)
     shared = {"estimator": estimator, "generator": generator, **options}
     if not omega.omega[:K].any():
-        return cross_entropy(z, weight, labels, bias, omega=omega, **shared)
+        # Parameters that have no part in a loss would be an error of DistributedDataParallel.
+        unused = 0.0 * (own_weight.sum() + own_offset.sum())
+        return cross_entropy(z, weight, labels, bias, omega=omega, **shared) + unused
     dtype = working_dtype(z, weight)
     z, weight, own_weight, own_offset = (part.to(dtype) for part in (z, weight, own_weight, own_offset))
     bias = None if bias is None else bias.to(dtype)
@@ -119,11 +138,11 @@ def cross_entropy_adapted_heads(
         own, offset = adapted_heads(weight, bias, own_weight, own_offset, K)
         if estimator == "exact" and _plain(labels, **options):
             full = weight.new_zeros(len(weight)) if bias is None else bias
-            return cross_entropy_own_heads(z, weight, full, own, offset, labels, as_tensor(omega.omega, z))
+            return cross_entropy_own_heads(z, weight, full, own, offset, labels, omega)
         losses = own_head_losses(z, own, offset, labels, **options)
         share, rest = beyond(omega, K)
         beyond_them = cross_entropy(z, weight, labels, bias, omega=rest, **shared)
-        return losses @ as_tensor(omega.omega[:K], z) + share * beyond_them
+        return losses @ omega_like(omega, z)[:K] + share * beyond_them
 
 
 def _plain(
@@ -137,7 +156,8 @@ def _plain(
 ) -> bool:
     """Return whether the options are those of an ordinary mean over rows."""
     counted = class_weight is None and not label_smoothing and reduction == "mean" and backend == "auto"
-    return counted and len(labels) > 0 and not bool((labels == ignore_index).any())
+    hard = len(labels) > 0 and not labels.is_floating_point()
+    return counted and hard and host_reads(labels) and not bool((labels == ignore_index).any())
 
 
 def own_head_losses(
@@ -156,6 +176,7 @@ def own_head_losses(
 
     One product for each prefix: `backend` is accepted, as all losses take it, and changes nothing.
     """
+    labels = labels.to(z.dtype) if labels.is_floating_point() else labels
     logits = [F.linear(z[:, :k], own[k - 1, :, :k], offset[k - 1]) for k in range(1, len(own) + 1)]
     weight = None if class_weight is None else class_weight.to(z.dtype)
     settings: Any = {"ignore_index": ignore_index, "reduction": reduction, "label_smoothing": label_smoothing}

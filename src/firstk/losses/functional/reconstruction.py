@@ -9,8 +9,8 @@ formula.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple
+from functools import lru_cache, partial
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -23,14 +23,14 @@ from firstk.losses.functional._inputs import (
     check_estimator,
     check_not_sampled,
     check_rows,
-    differentiable_once,
     full_precision,
+    host_reads,
     promoted,
-    scaled,
     untraced,
     weights_of,
     working_dtype,
 )
+from firstk.losses.functional.once import once
 from firstk.losses.functional.sampling import cut, draw_prefixes
 
 _OWNER = "reconstruction"
@@ -64,6 +64,11 @@ def _tables(weights: PrefixWeights, dtype: torch.dtype, device: torch.device) ->
         np.maximum(cum - cum[:, None], 0.0),
     )
     return _Tables(*(torch.tensor(array, dtype=dtype, device=device) for array in arrays))
+
+
+def _tables_like(weights: PrefixWeights, like: Tensor) -> _Tables:
+    make = _tables if type(like) is Tensor else _tables.__wrapped__  # a fake tensor must not outlive its mode
+    return make(weights, like.dtype, like.device)
 
 
 def _residual(x: Tensor, z: Tensor, decoder: Tensor) -> Tensor:
@@ -126,24 +131,17 @@ def _around_residual(x: Tensor, z: Tensor, A: Tensor, tables: _Tables, needed: S
     return _Step(loss, dx, dz, dA)
 
 
-class _WeightedLoss(torch.autograd.Function):
-    """The weighted loss; forward also computes the gradients, while its large arrays are in memory."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, z: Tensor, decoder: Tensor, tables: _Tables) -> Tensor:
-        step = None
-        if x.device.type == "cpu":
-            # On other devices the test for cancellation would force a synchronization.
-            step = _around_zero(x, z, decoder, tables, ctx.needs_input_grad)
-        if step is None:
-            step = _around_residual(x, z, decoder, tables, ctx.needs_input_grad)
-        ctx.save_for_backward(*step[1:])
-        return step.loss / len(x)
-
-    @staticmethod
-    @differentiable_once
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        return (*(None if g is None else scaled(g, upstream) for g in ctx.saved_tensors), None)
+def _step(
+    x: Tensor, z: Tensor, decoder: Tensor, *, tables: _Tables, needed: Sequence[bool], grad: bool
+) -> tuple[Tensor, ...]:
+    """Return the weighted loss and the needed gradients, which are computed while the large arrays are in memory."""
+    step, needed = None, needed if grad else (False, False, False)
+    # Elsewhere the test for cancellation would wait for the device.
+    if host_reads(x):
+        step = _around_zero(x, z, decoder, tables, needed)
+    if step is None:
+        step = _around_residual(x, z, decoder, tables, needed)
+    return step.loss / len(x), *(x.new_empty(0) if part is None else part for part in step[1:])
 
 
 def _checked(x: Tensor, z: Tensor, decoder: Tensor, offset: Tensor | None, owner: str) -> tuple[Tensor, Tensor, Tensor]:
@@ -200,7 +198,8 @@ def reconstruction(
         if check_estimator(estimator, _OWNER):
             k = draw_prefixes(weights, len(z), z.device, generator)
             return _residual(x, cut(z, k), decoder).square().sum() / len(x)
-        return _WeightedLoss.apply(x, z, decoder, _tables(weights, z.dtype, z.device))
+        needed = [part.requires_grad for part in (x, z, decoder)]
+        return once(partial(_step, tables=_tables_like(weights, z), needed=needed), x, z, decoder)
 
 
 def _after(gains: Tensor) -> Tensor:
@@ -262,7 +261,7 @@ def reconstruction_from_moments(
     owner = "reconstruction_from_moments"
     check_not_sampled(estimator, owner, "moments have no rows for which a prefix could be drawn")
     St, B, A = _checked_moments(St, components, decoder, owner)
-    tables = _tables(weights_of(omega, len(B), owner), B.dtype, B.device)
+    tables = _tables_like(weights_of(omega, len(B), owner), B)
     with full_precision(B.device):
         BS = B @ St  # (d, p)
         H = (BS * A.t()).sum(1)

@@ -17,12 +17,12 @@ from firstk.losses.functional._inputs import (
     check_codes,
     check_not_sampled,
     check_rows,
-    differentiable_once,
     full_precision,
     promoted,
     untraced,
     weights_of,
 )
+from firstk.losses.functional.once import once
 from firstk.losses.functional.reconstruction import reconstruction, reconstruction_per_prefix
 
 # Ridge relative to the mean squared column norm, so that dependent codes give finite gradients.
@@ -78,29 +78,21 @@ def _orthogonalised(z: Tensor) -> tuple[Tensor, Tensor]:
     return Q[: len(z)], R
 
 
-class _BestProbe(torch.autograd.Function):
-    """|Y|^2 - sum_j cum_j |q_j^T Y|^2 as a function of Z and Y.
+def _best_probe(z: Tensor, y: Tensor, cum: Tensor, *, grad: bool) -> tuple[Tensor, ...]:
+    """Return (|Y|^2 - sum_j cum_j |q_j^T Y|^2) / n and, with `grad`, its gradients by Z and Y.
 
     With V = Q^T Y: dZ = 2 (Q (cum_max(i,j) (V V^T)_ij) - Y V^T diag(cum)) R^-T and
     dY = 2 (Y - Q diag(cum) V); the derivation is that of the ratio trace with A = Z^T Z and M = Z^T Y Y^T Z.
     """
-
-    @staticmethod
-    def forward(ctx: Any, z: Tensor, y: Tensor, cum: Tensor) -> Tensor:
-        Q, R = _orthogonalised(z)
-        V = Q.t() @ y  # (d, q)
-        ctx.save_for_backward(Q, R, V, y, cum)
-        return (y.square().sum() - V.square().sum(1) @ cum) / len(z)
-
-    @staticmethod
-    @differentiable_once
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        Q, R, V, y, cum = ctx.saved_tensors
-        scale = upstream * (2 / len(Q))
-        both = torch.minimum(cum[:, None], cum) * (V @ V.t())
-        inner = Q @ both - y @ (V.t() * cum)
-        dz = torch.linalg.solve_triangular(R.t(), inner * scale, upper=False, left=False)
-        return dz, (y - Q @ (V * cum[:, None])) * scale, None
+    Q, R = _orthogonalised(z)
+    V, scale = Q.t() @ y, 2 / len(z)  # V: (d, q)
+    value = (y.square().sum() - V.square().sum(1) @ cum) / len(z)
+    if not grad:
+        return value, z.new_empty(0), y.new_empty(0)
+    both = torch.minimum(cum[:, None], cum) * (V @ V.t())
+    inner = Q @ both - y @ (V.t() * cum)
+    dz = torch.linalg.solve_triangular(R.t(), inner * scale, upper=False, left=False)
+    return value, dz, (y - Q @ (V * cum[:, None])) * scale
 
 
 def _centred(z: Tensor, targets: Tensor, owner: str) -> tuple[Tensor, Tensor]:
@@ -136,7 +128,7 @@ def regression_free_head(
     with full_precision(z.device):
         z, y = _centred(z, targets, owner)
         cum = as_tensor(weights_of(omega, z.shape[1], owner).cum, z)
-        return _BestProbe.apply(z, y, cum).to(dtype)
+        return once(_best_probe, z, y, cum).to(dtype)
 
 
 @untraced

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from firstk._base.prefix_weights import PrefixWeights, beyond, resolve_omega
-from firstk.losses.functional._inputs import differentiable_once
+from firstk.losses.functional._inputs import host_reads
 from firstk.losses.functional.draws import Stratum, drawing, rank_shift
+from firstk.losses.functional.once import OnceFunction, differentiated_once
 
 
 def draw_prefixes(
@@ -74,16 +75,21 @@ def draw_weights(
 def _masked(x: Tensor, k: Tensor) -> Tensor:
     # A clamped difference instead of a comparison: boolean masks are ten times slower than float masks on the CPU.
     at = torch.arange(x.shape[1], dtype=x.dtype, device=x.device)
-    return (k.to(x.dtype)[:, None] - at).clamp_(0, 1).mul_(x)
+    return (k.to(x.dtype)[:, None] - at).clamp_(0, 1) * x
 
 
 class _Cut(torch.autograd.Function):
     """Truncation by a mask that backward computes again: allocating memory to keep it would cost more."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, z: Tensor, k: Tensor) -> Tensor:
-        ctx.save_for_backward(k)
+    def forward(z: Tensor, k: Tensor) -> Tensor:
         return _masked(z, k)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(inputs[1])
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
@@ -120,45 +126,53 @@ def _groups(lengths: Tensor, d: int) -> tuple[list[int], list[int]]:
     Most lengths are short: the shorter half of the rows, half of the rest, and what is left.
     """
     n = len(lengths)
-    if n < 64 or lengths.device.type != "cpu":  # elsewhere, reading lengths back would wait for all work before
+    if n < 64 or not host_reads(lengths):  # elsewhere, reading lengths back would wait for all work before
         return [n], [d]
     sizes = [n // 2, n // 4, n - n // 2 - n // 4]
     return sizes, [int(lengths[end - 1]) for end in (sizes[0], n - sizes[2], n)]
 
 
-class _CutLinear(torch.autograd.Function):
-    """A linear map of codes that are cut, in ascending order of length: short codes need short products."""
+class _CutLinear(OnceFunction):
+    """A linear map of codes that are cut, in ascending order of length: short codes need short products.
+
+    Returns the logits, the masks and the cut codes of each group of rows.
+    """
 
     @staticmethod
-    def forward(ctx: Any, z: Tensor, weight: Tensor, bias: Tensor | None, k: Tensor, order: Tensor) -> Tensor:
+    def forward(z: Tensor, weight: Tensor, bias: Tensor | None, k: Tensor, order: Tensor) -> tuple[Tensor, ...]:
         k, rows = k[order], z.index_select(0, order)
-        ctx.sizes, ctx.longest = _groups(k, z.shape[1])
-        lengths = k.to(z.dtype)[:, None].split(ctx.sizes)
+        sizes, longest = _groups(k, z.shape[1])
+        lengths = k.to(z.dtype)[:, None].split(sizes)
         at = torch.arange(z.shape[1], dtype=z.dtype, device=z.device)
-        masks = [(part - at[:most]).clamp_(0, 1) for part, most in zip(lengths, ctx.longest, strict=True)]
-        codes = [
-            mask * part[:, :most] for mask, part, most in zip(masks, rows.split(ctx.sizes), ctx.longest, strict=True)
-        ]
-        ctx.save_for_backward(weight, order, *masks, *codes)
-        ctx.biased = bias is not None
+        masks = [(part - at[:most]).clamp_(0, 1) for part, most in zip(lengths, longest, strict=True)]
+        codes = [mask * part[:, : mask.shape[1]] for mask, part in zip(masks, rows.split(sizes), strict=True)]
         logits = z.new_empty(len(z), len(weight))
-        for part, code, most in zip(logits.split(ctx.sizes), codes, ctx.longest, strict=True):
-            torch.mm(code, weight[:, :most].t(), out=part)
-        return logits if bias is None else logits.add_(bias)
+        for part, code in zip(logits.split(sizes), codes, strict=True):
+            torch.mm(code, weight[:, : code.shape[1]].t(), out=part)
+        return logits if bias is None else logits.add_(bias), *masks, *codes
 
     @staticmethod
-    @differentiable_once
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        weight, order, *kept = ctx.saved_tensors
-        masks, codes = kept[: len(ctx.sizes)], kept[len(ctx.sizes) :]
-        dz, dw = upstream.new_zeros(len(order), weight.shape[1]), torch.zeros_like(weight)
-        parts = zip(dz.split(ctx.sizes), upstream.split(ctx.sizes), masks, codes, ctx.longest, strict=True)
-        for found, own, mask, code, most in parts:
-            torch.mul(own @ weight[:, :most], mask, out=found[:, :most])
-            dw[:, :most].addmm_(own.t(), code)
-        # Back in the order of the codes.
-        dz = torch.empty_like(dz).index_copy_(0, order, dz)
-        return dz, dw, upstream.sum(0) if ctx.biased else None, None, None
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.save_for_backward(*inputs)
+        ctx.kept = output[1:]
+        ctx.mark_non_differentiable(*ctx.kept)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        z, weight, bias, _lengths, order = ctx.saved_tensors
+        masks, codes = ctx.kept[: len(ctx.kept) // 2], ctx.kept[len(ctx.kept) // 2 :]
+        sizes = [len(mask) for mask in masks]
+        with torch.no_grad():
+            dz, dw = upstream.new_zeros(len(order), weight.shape[1]), torch.zeros_like(weight)
+            for found, own, mask, code in zip(dz.split(sizes), upstream.split(sizes), masks, codes, strict=True):
+                most = mask.shape[1]
+                torch.mul(own @ weight[:, :most], mask, out=found[:, :most])
+                dw[:, :most].addmm_(own.t(), code)
+            # Back in the order of the codes.
+            dz = torch.empty_like(dz).index_copy_(0, order, dz)
+            given = dz, dw, upstream.sum(0) if bias is not None else None
+        inputs = (z, weight, bias, upstream)
+        return (*(None if part is None else differentiated_once(part, *inputs) for part in given), None, None)
 
 
 def cut_linear(z: Tensor, weight: Tensor, bias: Tensor | None, k: Tensor) -> tuple[Tensor, Tensor]:
@@ -172,4 +186,4 @@ def cut_linear(z: Tensor, weight: Tensor, bias: Tensor | None, k: Tensor) -> tup
     ([1.0, 2.0, 4.0], [1, 2, 0])
     """
     order = k.argsort()
-    return _CutLinear.apply(z, weight, bias, k, order), order
+    return _CutLinear.apply(z, weight, bias, k, order)[0], order

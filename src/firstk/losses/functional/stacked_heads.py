@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from firstk.losses.functional._inputs import use_compiled
-from firstk.losses.functional._weighted_sweep import WeightedSweep
+from firstk.losses.functional.once import weighted
 
 # Number of logits held at a time.
 _TILE = 1 << 20
@@ -89,7 +89,7 @@ def stacked_heads(
     label_smoothing : float
         As in `torch.nn.functional.cross_entropy`.
     """
-    return WeightedSweep.apply(partial(_padded_sweep, smoothing=label_smoothing), z, weight, offset, labels, omega)
+    return weighted(partial(_padded_sweep, smoothing=label_smoothing), z, weight, offset, labels, omega)
 
 
 @torch.no_grad()

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from firstk._base.prefix_weights import PrefixWeights, beyond
 from firstk.contracts import FitRequest
-from firstk.losses.functional._inputs import as_tensor, few_prefixes, use_compiled
+from firstk.losses.functional._inputs import as_tensor, few_lengths, use_compiled
 from firstk.losses.functional.cross_entropy import cross_entropy, cross_entropy_per_prefix
 from firstk.losses.functional.fisher import fisher
 from firstk.losses.functional.own_heads import cross_entropy_own_heads
@@ -141,7 +141,7 @@ class CrossEntropy(BaseTrainingLoss):
         assert model.bias is not None
         if prefix_sum.estimator == "exact" and not self.settings["label_smoothing"]:
             heads = (shared, model.bias, model.own_weight, model.own_offset)
-            return cross_entropy_own_heads(code, *heads, label, as_tensor(prefix_sum.weights.omega, code))
+            return cross_entropy_own_heads(code, *heads, label, prefix_sum.weights)
         omega = prefix_sum.weights.omega[: len(model.own_weight)]
         share, rest = beyond(prefix_sum.weights, len(omega))
         own = stacked_heads(code, model.own_weight, model.own_offset, label, code.new_tensor(omega), **smoothing)
@@ -158,7 +158,9 @@ class CrossEntropy(BaseTrainingLoss):
         omega = as_tensor(prefix_sum.weights.omega, C)
         rest = omega.clone()
         rest[: len(model.own_weight)] = 0
-        if few_prefixes(rest, True) or not use_compiled("auto", C, "classification"):
+        if few_lengths(prefix_sum.weights, True, len(model.own_weight)) or not use_compiled(
+            "auto", C, "classification"
+        ):
             return None
         from firstk.losses.functional.own_heads_cpu import gradients
 
