@@ -17,8 +17,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from firstk.alignment.methods import Ridge
-from firstk.alignment.prefix_alignment import PrefixAlignment, accumulate
+from firstk.upgrade.methods import Ridge
+from firstk.upgrade.prefix_alignment import PrefixAlignment, accumulate
 from firstk.moments.stream import chunk_rows
 
 Result = TypeVar("Result")

@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "firstk.estimator.prefix_encoder": ["PrefixEncoder"],
     "firstk.data.task": ["Pairs", "Rows", "Search", "Task"],
-    "firstk.alignment.prefix_alignment": ["PrefixAlignment"],
+    "firstk.upgrade": ["PrefixAlignment"],
     "firstk.quality.curve": ["PrefixCurve"],
     "firstk.encoder.budget": ["allocate"],
     "firstk.encoder.fitted": ["FittedEncoder"],
@@ -114,7 +114,7 @@ if TYPE_CHECKING:
     from firstk.advice.diagnosis import diagnose
     from firstk.advice.evaluate import evaluate
     from firstk.advice.read import read
-    from firstk.alignment.prefix_alignment import PrefixAlignment
+    from firstk.upgrade import PrefixAlignment
     from firstk.data.task import Pairs, Rows, Search, Task
     from firstk.encoder.budget import allocate
     from firstk.encoder.fitted import FittedEncoder
