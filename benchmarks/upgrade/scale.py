@@ -17,9 +17,9 @@ from typing import TypeVar
 
 import numpy as np
 
+from firstk.moments.stream import chunk_rows
 from firstk.upgrade.methods import Ridge
 from firstk.upgrade.prefix_alignment import PrefixAlignment, accumulate
-from firstk.moments.stream import chunk_rows
 
 Result = TypeVar("Result")
 WIDTHS = (768, 384)

@@ -1,9 +1,10 @@
 """What the verdict says between staying and translating, and what is true, for a case of `benchmarks.upgrade`.
 
 `evaluate_upgrade` sees the store, the pairs and judged queries that are not of the test part, with its usual methods,
-and `verdict_of` says stay, translate or "undecided", which is to stay until more is known. Then both are scored on the test part: staying, and the translation that was
-recommended, method and form. Regret is what the better of the two scores more there than what the verdict said. A
-verdict is wrong by more than its interval where the regret is larger than the interval of the gain allows.
+and `verdict_of` says stay or translate, or "undecided", which is to stay until more is known. Then both are scored on
+the test part: staying, and the translation that was recommended, method and form. Regret is what the better of the two
+scores more there than what the verdict said. A verdict is wrong by more than its interval where the regret is larger
+than the interval of the gain allows.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import numpy as np
 
 from benchmarks.upgrade.cases import Case, scores, test_queries, vectors
 from benchmarks.upgrade.options import Fits
+from firstk.data import load_banking77, load_scifact
+from firstk.data.folder import data_folder
 from firstk.upgrade import UpgradeData, evaluate_upgrade, verdict_of
 from firstk.upgrade.evaluate import compared
 from firstk.upgrade.records import TRANSLATE
-from firstk.data import load_banking77, load_scifact
-from firstk.data.folder import data_folder
 
 QUERIES = {"scifact": ("retrieval-scifact/scifact", "Q"), "banking77": ("banking77/banking77", "X_test")}
 

@@ -9,8 +9,8 @@ import pytest
 
 import command_line
 from firstk import PrefixAlignment
-from firstk.upgrade import UpgradeReport
 from firstk.data.files import open_vectors, write_vectors
+from firstk.upgrade import UpgradeReport
 from fixtures.made_upgrade import made_texts, made_upgrade
 
 DATA = made_upgrade(n=400, m=150, pairs=240)
@@ -48,16 +48,22 @@ def folder(tmp_path_factory):
     return path
 
 
-def test_the_first_line_says_what_to_do_and_the_next_how(folder):
+def test_eight_lines_say_what_to_do_and_how(folder):
     lines = (folder / "printed.txt").read_text().splitlines()
+    assert len(lines) <= 8
     assert lines[0].startswith("Translate the store into a shared code (procrustes, k = 17): it gains")
-    assert lines[1] == "  firstk transform up old.parquet -o translated.parquet"
-    assert lines[2] == "  firstk transform up q_new.parquet --side query -o queries.parquet"
-    text = "\n".join(lines)
-    assert "240 rows are paired by their 'id'." in text
-    assert "ndcg@10, 150 queries among all 400 rows of the store:" in text
-    assert "pairs that were held out; alignments are fitted on the other 160:" in text
-    assert "re-embed the best 20 %, translate the rest" in text
+    assert lines[1].startswith("Re-embedding all shows no clear gain over translating (procrustes, k = 17)")
+    assert lines[2] == "  firstk transform up old.parquet -o translated.parquet"
+    assert lines[3] == "  firstk transform up q_new.parquet --side query -o queries.parquet"
+    assert lines[4] == "Saved in up. Every option, with intervals: --explain."
+
+
+def test_explain_shows_every_option(folder):
+    done = firstk(folder, "align", "old.parquet", "new.parquet", *JUDGED, *FAST, "-o", "explained", "--explain")
+    assert "240 rows are paired by their 'id'." in done.stdout
+    assert "ndcg@10, 150 queries among all 400 rows of the store:" in done.stdout
+    assert "pairs that were held out; alignments are fitted on the other 160:" in done.stdout
+    assert "re-embed the best 20 %, translate the rest" in done.stdout
 
 
 def test_what_is_saved_can_be_loaded(folder):
@@ -123,7 +129,7 @@ def labelled(folder):
 def test_labels_take_the_place_of_a_file_of_judgements(labelled):
     done = firstk(
         labelled, "align", "l_old.parquet", "l_new.parquet", "--label", "kind", *FAST, "-o", "by_label",
-        "--order", "by_label.csv",
+        "--order", "by_label.csv", "--explain",
     )  # fmt: skip
     assert "48 of them are the queries, and no alignment is fitted on these" in done.stdout
     assert "1nn_accuracy, 48 queries among all 352 rows of the store:" in done.stdout
@@ -160,7 +166,7 @@ def test_json_has_the_verdict_and_every_number(folder):
 
 
 def test_without_judgements_it_is_fidelity(folder):
-    done = firstk(folder, "align", "old.parquet", "new.parquet", *FAST, "-o", "unjudged")
+    done = firstk(folder, "align", "old.parquet", "new.parquet", *FAST, "-o", "unjudged", "--explain")
     assert "fidelity to the new model, not relevance" in done.stdout
     assert "neighbor_recall@10, 80 queries among 80 pairs" in done.stdout
 

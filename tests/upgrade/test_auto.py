@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from upgrade.pairs import cosines, moments_of, pairs
 from firstk import PrefixAlignment
+from firstk.moments.paired import PairedStatistics
 from firstk.upgrade.auto import AlignmentChoice, choose, held_out_folds, own_log_probabilities
 from firstk.upgrade.methods import Procrustes, Ridge
-from firstk.moments.paired import PairedStatistics
+from upgrade.pairs import cosines, moments_of, pairs
 
 
 def rank_and_probability(old, new, encode_old, encode_new):

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from firstk.exceptions import InvalidInputError
 from firstk.upgrade import UpgradeData, UpgradeReport, evaluate_upgrade
+from firstk.upgrade.data import searches_in, split_pairs
 from firstk.upgrade.evaluate import usual_methods
 from firstk.upgrade.records import HELD_OUT, MIX, QUERIES, RE_EMBED, STAY, STORE, TRANSLATE
-from firstk.upgrade.data import searches_in, split_pairs
-from firstk.exceptions import InvalidInputError
+from firstk.upgrade.words import notes
 from fixtures.made_upgrade import Rotation, made_upgrade, rotation
 
 
@@ -84,7 +85,8 @@ def test_gains_are_paired(part):
 def test_complete_files_are_a_sample_of_a_store():
     result = evaluate_upgrade(made_upgrade(n=300), methods=("auto",), estimator=rotation)
     assert [pool.name for pool in result.report.pools] == [HELD_OUT]
-    assert any("taken for a sample" in note for note in result.report.notes)
+    assert result.report.complete
+    assert any("taken for a sample" in note for note in notes(result.report))
 
 
 def test_without_judgements_the_new_models_neighbors_are_wanted(unjudged):
@@ -116,7 +118,7 @@ def test_less_can_be_asked_for(part):
     data, result = part
     short = evaluate_upgrade(data, methods=("auto",), estimator=rotation, re_embedding=False, learning=False).report
     assert short.pools == result.report.pools[:1]
-    assert (short.learning, short.notes) == ((), ())
+    assert (short.learning, short.re_embedding, list(notes(short))) == ((), False, [])
 
 
 def test_without_old_queries_staying_has_no_score():

@@ -7,11 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from upgrade.pairs import cosines, pairs
 from firstk import PrefixAlignment, PrefixEncoder
+from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.upgrade.fitted import FittedAlignment
 from firstk.upgrade.methods import CCA, LambdaOrthogonal, Procrustes, ProcrustesRidge, ReducedRank, ResidualMLP, Ridge
-from firstk.exceptions import CorruptModelError, InvalidInputError
+from upgrade.pairs import cosines, pairs
 
 TRANSLATIONS = [Procrustes(), Ridge(0.1), ProcrustesRidge(0.3), ReducedRank(3, 0.1), LambdaOrthogonal()]
 METHODS = [*TRANSLATIONS, CCA(0.2, 0.5), CCA(0.2, 1.0, center=True)]

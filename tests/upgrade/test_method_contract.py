@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from upgrade.pairs import moments_of, pairs
 from firstk._base.json_records import settings_of
-from firstk.upgrade.methods import AUTO, PUBLIC, resolve, restore
 from firstk.contracts import AlignmentMethod, AlignmentRows, AlignmentSolution
+from firstk.upgrade.methods import AUTO, PUBLIC, resolve, restore
+from upgrade.pairs import moments_of, pairs
 
 every_method = pytest.mark.parametrize("name", PUBLIC)
 
@@ -82,7 +82,7 @@ def test_every_method_has_a_file_a_test_and_a_line_in_the_docs():
     root = Path(__file__).parents[2]
     page = (root / "docs" / "alignment.md").read_text()
     for name in PUBLIC:
-        assert (root / "src" / "firstk" / "alignment" / "methods" / f"{name}.py").is_file()
-        assert (root / "tests" / "alignment" / "methods" / f"test_{name}.py").is_file()
+        assert (root / "src" / "firstk" / "upgrade" / "methods" / f"{name}.py").is_file()
+        assert (root / "tests" / "upgrade" / "methods" / f"test_{name}.py").is_file()
         assert f"| `{name}` |" in page
     assert set(AUTO) <= set(PUBLIC)

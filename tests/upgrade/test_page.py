@@ -6,9 +6,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from firstk.upgrade.page import render_upgrade
 from firstk.quality.paired import Difference
 from firstk.upgrade import Terms, evaluate_upgrade, verdict_of
+from firstk.upgrade.page import render_upgrade
 from firstk.upgrade.records import RE_EMBED
 from fixtures.made_upgrade import made_upgrade, rotation
 

@@ -13,8 +13,8 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from upgrade.pairs import pairs
 from firstk import PrefixAlignment
+from firstk.exceptions import AlignmentWarning, InvalidInputError
 from firstk.upgrade import prefix_alignment
 from firstk.upgrade.methods import (
     CCA,
@@ -25,7 +25,7 @@ from firstk.upgrade.methods import (
     WhitenedRidge,
     from_translations,
 )
-from firstk.exceptions import AlignmentWarning, InvalidInputError
+from upgrade.pairs import pairs
 
 METHODS = [Procrustes(), Ridge(0.1), CCA(0.2, 0.5), WhitenedRidge(0.1, 0.3), "auto"]
 

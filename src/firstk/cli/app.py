@@ -202,6 +202,8 @@ app = typer.Typer(
 FAILED, INTERRUPTED = 1, 130
 _FAILURES = {"check": NO_ANSWER}
 
+# A wing, which nothing imports.
+_align = importlib.import_module("firstk.upgrade.command").align
 # Each command and the example with which its --help begins.
 COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (demo, "firstk demo --out my-demo"),
@@ -216,8 +218,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (reproduce, "firstk reproduce bao2020/fig1 --tier smoke"),
     (export, "firstk export model/ --to onnx -o model.onnx"),
     (move, "firstk move digits.npz sqlite:codes.db#digits --model model/ -k 8"),
-    # A wing: nothing imports it.
-    (importlib.import_module("firstk.upgrade.command").align, "firstk align old.parquet new.parquet -o upgrade/ --report upgrade.html"),
+    (_align, "firstk align old.parquet new.parquet -o upgrade/ --report upgrade.html"),
 )
 # The words that name a store, its queries and their judgements; and commands that take them, as their help shows it.
 _JUDGED = "docs.parquet --queries queries.parquet --relevance qrels.tsv"

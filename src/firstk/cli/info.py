@@ -67,9 +67,8 @@ def info(
 
         alignment = PrefixAlignment.load(model_or_codes).alignment_
         record = read_extra(model_or_codes, "upgrade.json")
-        facts = {
-            "alignment": str(model_or_codes), **alignment.facts(), "report": None if record is None else json.loads(record)
-        }  # fmt: skip
+        facts = {"alignment": str(model_or_codes), **alignment.facts()}
+        facts["report"] = None if record is None else json.loads(record)
         typer.echo(json.dumps(facts, indent=2, ensure_ascii=False) if as_json else str(alignment))
         return
     found = model_info(model_or_codes)

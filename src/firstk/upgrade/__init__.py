@@ -1,9 +1,8 @@
 """Two models, one ordered code: translations between the vectors of an old model and a new one, and their evaluation.
 
 `prefix_alignment` has the estimator, `methods/` one file per method, `auto` the choice between them. `evaluate` scores
-an alignment on a user's own searches, next to staying and to re-embedding; `verdict` says what to do, and `words` says it
-in English, for the terminal and the `page`. A wing: nothing of the rest imports it. Names are loaded when they are first
-used.
+alignments on a user's own searches, next to staying and re-embedding; `verdict` decides what to do, and `words` says so
+for the terminal and the `page`. A wing: nothing of the rest imports it. Names are loaded when they are first used.
 """
 
 from __future__ import annotations

@@ -132,14 +132,12 @@ class FittedAlignment:
         return widths | {"fingerprint": self.fingerprint()} | known
 
     def __str__(self) -> str:
-        lines = [
+        none = ["It was saved without an evaluation: firstk align OLD NEW -o FOLDER makes one."]
+        about = (
             f"An alignment of vectors of {self.p} numbers (old) and {self.q} (new): one code of {self.d}, "
-            f"{self.config.get('method')}, fitted on {self.config.get('pairs'):,} pairs.",
-            *self.config.get(
-                "verdict", ["It was saved without an evaluation: firstk align OLD NEW -o FOLDER makes one."]
-            ),
-        ]
-        return "\n".join(lines)
+            f"{self.config.get('method')}, fitted on {self.config.get('pairs', 0):,} pairs."
+        )
+        return "\n".join((about, *self.config.get("verdict", none)))
 
     # -- storage ---------------------------------------------------------------------------------------------
 

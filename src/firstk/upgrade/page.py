@@ -60,15 +60,10 @@ def render_upgrade(verdict: Verdict, *, commands: Sequence[str] = ()) -> str:
         ("Translation", report.translation.form),
         ("Scored by", report.metric),
     ]
-    header = (
-        summary_html("\n\n".join(lines)),
-        commands_html(commands),
-        headline_html(_figures(verdict)),
-        terms_html(words),
-    )
+    said = summary_html("\n\n".join(lines)), commands_html(commands)
     return document(
         title=heading(verdict),
-        header="\n".join(header),
+        header="\n".join((*said, headline_html(_figures(verdict)), terms_html(words))),
         body="\n".join((_picture(verdict), *(_options(pool, verdict) for pool in report.pools), _learning(verdict))),
         footer="\n".join((facts_html("What was compared", facts), notes_html(known))),
     )

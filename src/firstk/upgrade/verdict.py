@@ -145,19 +145,14 @@ def _free(report: UpgradeReport, terms: Terms) -> Verdict:
     """Compare what costs nothing: staying with translating."""
     pool = report.pools[0]
     stay, translated = pool.find(STAY), pool.translation
-    translate = Verdict(
-        TRANSLATE, translated.option, "gains", report, terms, report.cross_fitted_gain or translated.gain
-    )
-    gain = translate.gain
+    gain = report.cross_fitted_gain or translated.gain
+    translate = Verdict(TRANSLATE, translated.option, "gains", report, terms, gain)
     if terms.retired or stay is None or gain is None:
         return replace(translate, reason="retired" if terms.retired else "no queries")
     staying = replace(translate, action=STAY, option=stay.option)
     if not report.judged:
-        return (
-            replace(staying, reason="further")
-            if loses(gain)
-            else replace(staying, action=JUDGE, option=None, reason="fidelity")
-        )
+        judge = replace(staying, action=JUDGE, option=None, reason="fidelity")
+        return replace(staying, reason="further") if loses(gain) else judge
     if pool.queries < FEWEST_QUERIES:
         return replace(staying, action=UNDECIDED, reason="few", more_queries=FEWEST_QUERIES - pool.queries)
     if gain.clear:
@@ -176,16 +171,14 @@ def _decided(staying: Verdict) -> Verdict:
     report, gain = staying.report, staying.gain
     assert gain is not None
     pool, everything = report.pool(HELD_OUT), report.re_embedded
+    more = None if everything is None else everything.gain
     rows = queries = None
     if is_open(gain):
         queries = ceil(report.pools[0].queries * (_times(gain) - 1))
-    if report.re_embedding and (everything is None or everything.gain is None or pool is None):
+    if report.re_embedding and more is None:
         rows = report.pairs  # as many again: none of those that were held out answers a query
-    elif pool is not None and everything is not None and everything.gain is not None:
-        few = pool.queries < FEWEST_QUERIES
-        if few or is_open(everything.gain):
-            times = max(_times(everything.gain), FEWEST_QUERIES / pool.queries if few else 1.0)
-            rows = ceil(report.pairs * (times - 1))
+    elif pool is not None and more is not None and (pool.queries < FEWEST_QUERIES or is_open(more)):
+        rows = ceil(report.pairs * (max(_times(more), FEWEST_QUERIES / pool.queries) - 1))
     if rows is None and queries is None:
         return staying
     if rows is not None and report.pairs + rows > (staying.terms.rows or report.rows):  # more than there are

@@ -119,11 +119,11 @@ def _undecided(verdict: Verdict, figures: str) -> str:
     else:
         said.append(f"translating gains nothing ({_signed(gain)}; {figures})")
     pool, everything = report.pool(HELD_OUT), report.re_embedded
-    if report.re_embedding and (pool is None or everything is None or everything.gain is None):
+    more = None if everything is None else everything.gain
+    if report.re_embedding and more is None:
         said.append("re-embedding has no score, because no held-out row answers a query")
-    elif pool is not None and everything is not None and everything.gain is not None:
-        if pool.queries < FEWEST_QUERIES or is_open(everything.gain):
-            said.append(f"whether re-embedding gains is open: {_signed(everything.gain)} ({_queries(pool)})")
+    elif pool is not None and more is not None and (pool.queries < FEWEST_QUERIES or is_open(more)):
+        said.append(f"whether re-embedding gains is open: {_signed(more)} ({_queries(pool)})")
     return f"{what} {_first_up('; '.join(said))}."
 
 
@@ -276,7 +276,8 @@ def _about_pairs(verdict: Verdict) -> Iterator[str]:
         more = f"try {wanted:,}"
         if wanted <= report.pairs:  # some were held out, to score the others
             more = f"the one that is saved is fitted on all {report.pairs:,} pairs"
-        yield f"More pairs help: from {before.pairs:,} to {last.pairs:,} the translation gained {_size(last.step)}; {more}."
+        step = f"from {before.pairs:,} to {last.pairs:,} the translation gained {_size(last.step)}"
+        yield f"More pairs help: {step}; {more}."
     elif last.step.high < TOLERANCE:
         yield f"{last.pairs:,} pairs are enough: the last doubling gained {_signed(last.step)}."
     else:
@@ -292,8 +293,8 @@ def notes(report: UpgradeReport) -> Iterator[str]:
     """Yield what is to be known of how scores came about."""
     if report.complete:
         yield (
-            f"Both models have embedded all {report.rows:,} rows, so they are taken for a sample of a store: alignments "
-            "are fitted on two thirds of them, and everything is scored among the others."
+            f"Both models have embedded all {report.rows:,} rows, so they are taken for a sample of a store: "
+            "alignments are fitted on two thirds of them, and everything is scored among the others."
         )
     if report.re_embedding and report.re_embedded is None:
         yield (
@@ -348,10 +349,9 @@ def tables(verdict: Verdict) -> Iterator[str]:
     if len(report.learning) > 1:
         points = ", ".join(f"{point.pairs:,}: {point.score.value:.3f}" for point in report.learning)
         yield f"The translation by number of pairs: {points}."
+    old, new = report.widths
     chosen = f" ({report.reason})" if report.reason else ""
-    yield (
-        f"Old vectors have {report.widths[0]} numbers, new ones {report.widths[1]}. Translated by {report.method}{chosen}."
-    )
+    yield f"Old vectors have {old} numbers, new ones {new}. Translated by {report.method}{chosen}."
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh
 
-from upgrade.pairs import centred, cosines, moments_of, pairs
-from firstk.upgrade.methods import CCA, Procrustes
 from firstk.exceptions import InvalidInputError
+from firstk.upgrade.methods import CCA, Procrustes
+from upgrade.pairs import centred, cosines, moments_of, pairs
 
 
 def shrunk(S, a):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad, minimize
 
-from upgrade.pairs import centred, moments_of, pairs
+from firstk.exceptions import InvalidInputError
 from firstk.upgrade.methods import LambdaOrthogonal, Ridge
 from firstk.upgrade.methods.lambda_orthogonal import _beyond
 from firstk.upgrade.methods.procrustes_ridge import scaled_rotation
-from firstk.exceptions import InvalidInputError
+from upgrade.pairs import centred, moments_of, pairs
 
 
 def gap(W, scale):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from upgrade.pairs import moments_of, pairs
-from firstk.upgrade.methods import LowRankAffine, ReducedRank
 from firstk.contracts import AlignmentRows
 from firstk.exceptions import InvalidInputError
+from firstk.upgrade.methods import LowRankAffine, ReducedRank
+from upgrade.pairs import moments_of, pairs
 
 pytest.importorskip("torch")
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.linalg import orthogonal_procrustes, qr
 
-from upgrade.pairs import centred, moments_of, pairs
 from firstk import PrefixAlignment
-from firstk.upgrade.methods import Procrustes, ProcrustesRidge
 from firstk.exceptions import AlignmentWarning
+from firstk.upgrade.methods import Procrustes, ProcrustesRidge
+from upgrade.pairs import centred, moments_of, pairs
 
 
 def test_square_rotation_is_scipys():

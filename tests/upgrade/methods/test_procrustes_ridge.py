@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from firstk.upgrade.methods import Procrustes, ProcrustesRidge, Ridge
 from upgrade.methods.test_ridge import stacked
 from upgrade.pairs import centred, cosines, moments_of, pairs, to_scale
-from firstk.upgrade.methods import Procrustes, ProcrustesRidge, Ridge
 
 
 @pytest.mark.parametrize("shrinkage", [0.05, 0.5, 0.95])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from upgrade.pairs import centred, moments_of, pairs, to_scale
-from firstk.upgrade.methods import Ridge
 from firstk.exceptions import InvalidInputError
+from firstk.upgrade.methods import Ridge
+from upgrade.pairs import centred, moments_of, pairs, to_scale
 
 
 def stacked(A, B, shrinkage, target=None):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.linalg import sqrtm
 
-from upgrade.pairs import moments_of, pairs
-from firstk.upgrade.methods import ProcrustesRidge, WhitenedRidge
 from firstk.exceptions import InvalidInputError
+from firstk.upgrade.methods import ProcrustesRidge, WhitenedRidge
+from upgrade.pairs import moments_of, pairs
 
 
 def slow(old, new, a, w):
