@@ -15,7 +15,7 @@ ahead of the others still differs between candidates. Figures for this and other
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,8 @@ N_FOLDS = 5
 # Pairs that a choice looks at: enough to rank settings, few enough to take seconds.
 MOST_ROWS = 4096
 FEWEST_ROWS = 50
-# Scores that differ by less are level.
+# Scores that differ by less are level. They are mean log-probabilities, near 0 where texts are found, and not shares: by
+# the library's tolerance nearly all candidates would be level.
 TIE = 1e-4
 # Temperatures that are tried.
 _TEMPERATURES = np.geomspace(0.01, 0.5, 9)
@@ -160,17 +161,39 @@ def choose(
                 scores[i].append(fold.scores(candidate, seed))
                 done()
     table = np.array([np.concatenate(part) for part in scores])  # (candidates, held-out rows, ranks and temperatures)
-
-    def errors(level: np.ndarray) -> np.ndarray:
-        """Return the squared errors of some candidates' translations, in parts of the variance of new vectors."""
-        found = np.zeros(len(level))
+    weight = np.concatenate(weights)
+    share = weight / weight.sum()
+    means = np.einsum("crj,r->cj", table, share)
+    own, at = means[:, 0], means[:, 1:].argmax(axis=1)
+    score = means[:, 1:].max(axis=1)
+    influence = np.take_along_axis(table[:, :, 1:], at[:, None, None], axis=2)[:, :, 0] - score[:, None]
+    best = chosen = int(np.argmax(score))
+    behind = score[best] - score
+    errors, behind_errors = (
+        np.sqrt(np.square(part) @ np.square(share)) for part in (influence, influence - influence[best])
+    )
+    level = np.flatnonzero(behind <= TIE)
+    if len(level) > 1:  # by squared errors of translations, in parts of the variance of new vectors
+        missed = np.zeros(len(level))
         for rows in folds:
             fold = _Fold(moments, sample, rows)
-            for i, at in enumerate(level):
-                found[i] += fold.error(candidates[at], unit, seed)
-        return found / (np.trace(moments.new_scatter) * sum(part.sum() for part in weights))
-
-    return _decided(candidates, table, np.concatenate(weights), folds, errors)
+            missed += [fold.error(candidates[i], unit, seed) for i in level]
+        chosen = int(level[np.argmin(np.round(missed / (np.trace(moments.new_scatter) * weight.sum()), 9))])
+    tried = [
+        Trial(candidate.name, settings_of(candidate), *map(float, numbers))
+        for candidate, *numbers in zip(candidates, score, own, errors, behind, behind_errors, strict=True)
+    ]
+    why = (
+        ("best" if chosen == best else "level with the best")
+        + f" of {len(candidates)} candidates by cross-validation over {table.shape[1]:,} pairs"
+        + ("" if chosen == best else ", and its translations are nearer")
+    )
+    chance = float(np.mean([np.reciprocal(np.arange(1.0, len(rows) + 1)).mean() for rows in folds]))
+    record = AlignmentChoice(
+        tried[chosen].method, tried[chosen].settings, tried[chosen].own, chance, table.shape[1], why,
+        tuple(sorted(tried, key=lambda trial: -trial.score)),
+    )  # fmt: skip
+    return candidates[chosen], record
 
 
 def without_copies(sample: RowSample) -> RowSample:
@@ -241,43 +264,3 @@ def own_log_probabilities(cosines: np.ndarray) -> np.ndarray:
     spread = (above - top).astype(np.float32)  # 0 at most, so that nothing overflows
     made = [top[:, 0] / t + np.log(np.exp(spread / np.float32(t)).sum(axis=1)) for t in _TEMPERATURES]
     return -np.column_stack(made)
-
-
-def _decided(
-    candidates: Sequence[AlignmentMethod],
-    table: np.ndarray,
-    weight: np.ndarray,
-    folds: Sequence[np.ndarray],
-    errors_of: Callable[[np.ndarray], np.ndarray],
-) -> tuple[AlignmentMethod, AlignmentChoice]:
-    """Choose from what candidates (first axis) make of held-out rows (second)."""
-    share = weight / weight.sum()
-    means = np.einsum("crj,r->cj", table, share)
-    own, at = means[:, 0], means[:, 1:].argmax(axis=1)
-    scores = means[:, 1:].max(axis=1)
-    by_row = np.take_along_axis(table[:, :, 1:], at[:, None, None], axis=2)[:, :, 0]
-    influence = by_row - scores[:, None]
-    best = int(np.argmax(scores))
-    behind = scores[best] - scores
-    errors, behind_errors = (
-        np.sqrt(np.square(part) @ np.square(share)) for part in (influence, influence - influence[best])
-    )
-    level = np.flatnonzero(behind <= TIE)
-    chosen = best if len(level) == 1 else int(level[np.argmin(np.round(errors_of(level), 9))])
-    columns = zip(scores, own, errors, behind, behind_errors, strict=True)
-    tried = [
-        Trial(candidate.name, settings_of(candidate), *map(float, numbers))
-        for candidate, numbers in zip(candidates, columns, strict=True)
-    ]
-    winner = candidates[chosen]
-    why = (
-        ("best" if chosen == best else "level with the best")
-        + f" of {len(candidates)} candidates by cross-validation over {table.shape[1]:,} pairs"
-        + ("" if chosen == best else ", and its translations are nearer")
-    )
-    chance = float(np.mean([np.reciprocal(np.arange(1.0, len(rows) + 1)).mean() for rows in folds]))
-    record = AlignmentChoice(
-        winner.name, settings_of(winner), tried[chosen].own, chance, table.shape[1], why,
-        tuple(sorted(tried, key=lambda trial: -trial.score)),
-    )  # fmt: skip
-    return winner, record

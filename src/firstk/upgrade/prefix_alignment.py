@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +30,7 @@ from firstk._base.rows import is_sparse
 from firstk.contracts import AlignmentMethod, AlignmentRows, MethodName
 from firstk.encoder.storage.folder import read_extra_bytes
 from firstk.exceptions import AlignmentWarning, CorruptModelError, InvalidInputError
-from firstk.moments.cross import CrossMoments, check_two_sides
+from firstk.moments.cross import check_two_sides
 from firstk.moments.paired import PairedStatistics
 from firstk.moments.stream import chunk_rows
 from firstk.upgrade.auto import AlignmentChoice, choose
@@ -125,7 +124,7 @@ class PrefixAlignment(BaseEstimator):
         sample_weight : array-like of shape (n,), optional
         """
         methods = self._methods()
-        statistics = self._accumulated(old, new, sample_weight, "PrefixAlignment.fit")
+        statistics = self._accumulated(old, new, sample_weight, "fit")
         rows = None
         if any(method.trains for method in methods):
             a, b = check_two_sides(old, new, "PrefixAlignment.fit")
@@ -141,9 +140,7 @@ class PrefixAlignment(BaseEstimator):
         """
         self._check_streamable("partial_fit")
         self._check_learns_on()
-        statistics = self._accumulated(old, new, sample_weight, "PrefixAlignment.partial_fit")
-        self._take_in(statistics)
-        return self
+        return self._with(self._accumulated(old, new, sample_weight, "partial_fit"))
 
     def merge(self, other: PrefixAlignment) -> PrefixAlignment:
         """Take in what another alignment has seen, exactly as if its pairs had been seen here."""
@@ -154,24 +151,26 @@ class PrefixAlignment(BaseEstimator):
                 "was cut, or loaded without moments."
             )
         self._check_learns_on()
-        self._take_in(other._statistics)
+        return self._with(other._statistics)
+
+    def _with(self, statistics: PairedStatistics) -> PrefixAlignment:
+        if not self._started():
+            self._statistics = PairedStatistics()
+        self._statistics.merge(statistics)
+        if hasattr(self, "_solved"):
+            del self._solved
         return self
 
-    def _take_in(self, statistics: PairedStatistics) -> None:
-        if self._started():
-            self._statistics.merge(statistics)
-        else:
-            self._statistics = PairedStatistics().merge(statistics)
-        self._forget()
-
     def _accumulated(
-        self, old: MatrixLike, new: MatrixLike, sample_weight: ArrayLike | None, owner: str
+        self, old: MatrixLike, new: MatrixLike, sample_weight: ArrayLike | None, what: str
     ) -> PairedStatistics:
         """Return the statistics of pairs: block by block, or by the workers of dask."""
-        engine = _engine_of(old, new)
-        if engine is not None:
-            found: PairedStatistics = engine.accumulate_paired(old, new, sample_weight, owner)
-            return found
+        owner = f"PrefixAlignment.{what}"
+        sides: Any = (old, new)
+        if any(hasattr(side, "__dask_graph__") for side in sides):
+            from firstk.integrations import dask
+
+            return dask.accumulate_paired(sides[0], sides[1], sample_weight, owner)
         return accumulate(old, new, sample_weight, owner, check_verbose(self.verbose, _OWNER))
 
     def _solve(
@@ -185,38 +184,47 @@ class PrefixAlignment(BaseEstimator):
         unit_old, unit_new = statistics.unit_norms
         if len(methods) > 1 or len(method.candidates()) > 1:
             method, choice = choose(methods, moments, statistics.sample, unit=unit_new, seed=seed, verbose=verbose)
-        _warn_of_chance(statistics, choice)
+        if not statistics.moments.correlated or (choice is not None and choice.at_chance):
+            what = "their cross-covariance is no larger than that of unrelated rows would be"
+            if choice is not None and choice.at_chance:
+                what = (
+                    f"on held-out pairs a text finds its own row at a mean reciprocal rank of {choice.own:.3f}, and in "
+                    f"a random order at {choice.chance:.3f}"
+                )
+            _warn(
+                f"Old and new vectors do not seem to be of the same texts: {what}. Check that row i of both is the "
+                "same text, in the same order; or give more pairs."
+            )
         if rows is not None:
-            rows = AlignmentRows(rows.old, rows.new, rows.weight, seed, verbose)
+            rows = replace(rows, seed=seed, verbose=verbose)
         solution = method.solve(moments, rows)
         if method.name in (Procrustes.name, ProcrustesRidge.name):
-            _warn_of_rank(moments)
-        width = self._width(len(solution.spectrum))
-        own = None if REGISTRY.registered(method) else class_path(method)
+            rank, most = round(np.square(rotation(moments)[0]).sum()), min(moments.p, moments.q)
+            if rank < most:
+                _warn(
+                    f"A rotation of {most} directions was asked for, and {moments.rows:,} pairs determine {rank} of "
+                    "them. What vectors have in the others is left out: give more pairs, or leave out columns that are "
+                    "constant."
+                )
+        width = len(solution.spectrum)
+        if self.n_components is not None and self.n_components > width:
+            allowed = f"an int in [1, {width}] (what the two models share) or None"
+            raise bad_parameter("n_components", _OWNER, allowed, self.n_components)
         config = {
             "method": method.name,
             "settings": settings_of(method),
-            "own_class": own,
+            "own_class": None if REGISTRY.registered(method) else class_path(method),
             "pairs": moments.rows,
             "choice": None if choice is None else choice.to_dict(),
         }
-        self._solved = _Solved(FittedAlignment(solution.cut(width), unit_old, unit_new, config), method, choice)
+        solution = solution.cut(self.n_components or width)
+        self._solved = _Solved(FittedAlignment(solution, unit_old, unit_new, config), method, choice)
 
     def _methods(self) -> list[AlignmentMethod]:
-        self._check_width()
-        if isinstance(self.method, str) and self.method == "auto":
-            return [resolve(method) for method in AUTO]
-        return [resolve(self.method)]
-
-    def _check_width(self) -> None:
         if self.n_components is not None and (not is_int(self.n_components) or self.n_components < 1):
             raise bad_parameter("n_components", _OWNER, "a positive int or None", self.n_components)
-
-    def _width(self, most: int) -> int:
-        if self.n_components is not None and self.n_components > most:
-            allowed = f"an int in [1, {most}] (what the two models share) or None"
-            raise bad_parameter("n_components", _OWNER, allowed, self.n_components)
-        return most if self.n_components is None else int(self.n_components)
+        auto = isinstance(self.method, str) and self.method == "auto"
+        return [resolve(method) for method in AUTO] if auto else [resolve(self.method)]
 
     def _check_streamable(self, what: str) -> None:
         trained = [method for method in self._methods() if method.trains]
@@ -230,10 +238,6 @@ class PrefixAlignment(BaseEstimator):
 
     def _started(self) -> bool:
         return hasattr(self, "_statistics")
-
-    def _forget(self) -> None:
-        if hasattr(self, "_solved"):
-            del self._solved
 
     def _check_learns_on(self) -> None:
         if hasattr(self, "_solved") and not self._started():
@@ -375,20 +379,15 @@ def accumulate(
     with progress_bar(n, "reading pairs", "row", verbose) as done:
         for start in range(0, n, step):
             rows = slice(start, start + step)
+            part = None if weight is None else weight[rows]
             try:
-                whole.merge(_block(old[rows], new[rows], None if weight is None else weight[rows], owner))
+                if part is None or part.any():
+                    whole.merge(PairedStatistics.of(old[rows], new[rows], part, owner))
             except InvalidInputError:
                 check_two_sides(old, new, owner)  # names rows by their number in the whole
                 raise
             done(min(step, n - start))
     return whole
-
-
-def _block(old: MatrixLike, new: MatrixLike, weight: np.ndarray | None, owner: str) -> PairedStatistics:
-    """Return the statistics of a block; nothing where all its weights are zero."""
-    if weight is not None and not weight.any():
-        return PairedStatistics()
-    return PairedStatistics.of(old, new, weight, owner)
 
 
 def _sliceable(side: MatrixLike, owner: str, name: str) -> Any:
@@ -402,41 +401,5 @@ def _sliceable(side: MatrixLike, owner: str, name: str) -> Any:
     return side if blocks and side.shape else check_matrix(side, owner, name)  # type: ignore[union-attr]
 
 
-def _engine_of(*columns: Any) -> ModuleType | None:
-    """Return the module that handles dask collections, if one of the columns is one."""
-    if not any(hasattr(column, "__dask_graph__") for column in columns):
-        return None
-    from firstk.integrations import dask
-
-    return dask
-
-
-def _warn_of_rank(moments: CrossMoments) -> None:
-    """Warn if the pairs say nothing of some directions that a rotation would turn."""
-    rank, most = round(np.square(rotation(moments)[0]).sum()), min(moments.p, moments.q)
-    if rank < most:
-        warnings.warn(
-            f"A rotation of {most} directions was asked for, and {moments.rows:,} pairs determine {rank} of them. What "
-            "vectors have in the others is left out: give more pairs, or leave out columns that are constant.",
-            AlignmentWarning,
-            stacklevel=4,
-        )
-
-
-def _warn_of_chance(statistics: PairedStatistics, choice: AlignmentChoice | None) -> None:
-    """Warn if old and new vectors have no more to do with one another than those of different texts would."""
-    if choice is not None and choice.at_chance:
-        what = (
-            f"on held-out pairs a text finds its own row at a mean reciprocal rank of {choice.own:.3f}, and in a "
-            f"random order at {choice.chance:.3f}"
-        )
-    elif not statistics.moments.correlated:
-        what = "their cross-covariance is no larger than that of unrelated rows would be"
-    else:
-        return
-    warnings.warn(
-        f"Old and new vectors do not seem to be of the same texts: {what}. Check that row i of both is the same text, "
-        "in the same order; or give more pairs.",
-        AlignmentWarning,
-        stacklevel=4,
-    )
+def _warn(message: str) -> None:
+    warnings.warn(message, AlignmentWarning, stacklevel=5)

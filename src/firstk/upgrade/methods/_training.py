@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -29,15 +28,18 @@ class TrainedMethod:
 
     name: ClassVar[str]
     trains: ClassVar[bool] = True
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    patience: int
 
     def check(self) -> None:
         """Raise InvalidInputError for settings out of range."""
-        settings: Any = self
         for name in ("epochs", "batch_size", "patience"):
-            if not is_int(getattr(settings, name)) or getattr(settings, name) < 1:
-                raise bad_parameter(name, type(self).__name__, "a positive int", getattr(settings, name))
-        if not is_real(settings.learning_rate) or settings.learning_rate <= 0:
-            raise bad_parameter("learning_rate", type(self).__name__, "a positive number", settings.learning_rate)
+            if not is_int(getattr(self, name)) or getattr(self, name) < 1:
+                raise bad_parameter(name, type(self).__name__, "a positive int", getattr(self, name))
+        if not is_real(self.learning_rate) or self.learning_rate <= 0:
+            raise bad_parameter("learning_rate", type(self).__name__, "a positive number", self.learning_rate)
 
     def candidates(self) -> list[Self]:
         """Return itself: nothing is left to "auto"."""
@@ -67,24 +69,14 @@ class TrainedMethod:
         return self.trained(moments, rows)
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """How long and how fast a map is trained; the meaning of its fields is that of the methods'."""
-
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    patience: int
-
-
 def fit_module(
-    build: Callable[[], nn.Module], moments: CrossMoments, rows: AlignmentRows, schedule: Schedule, name: str
+    build: Callable[[], nn.Module], moments: CrossMoments, rows: AlignmentRows, method: TrainedMethod
 ) -> nn.Module:
     """Train a module from centred, scaled old vectors to centred, scaled new ones; return its best state.
 
     Vectors of either side are divided by the root of their mean squared norm. A stop by Ctrl-C keeps the best so far.
     """
-    torch = require("torch", "torch", f"Alignment by '{name}'")
+    torch = require("torch", "torch", f"Alignment by '{method.name}'")
     generator = torch.Generator().manual_seed(rows.seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(rows.seed)
@@ -92,13 +84,13 @@ def fit_module(
     A, B, weight = _tensors(torch, moments, rows)
     order = torch.randperm(len(A), generator=generator)
     held, rest = order[: max(1, len(A) // _HELD_OUT)], order[max(1, len(A) // _HELD_OUT) :]
-    optimizer = torch.optim.AdamW(module.parameters(), lr=schedule.learning_rate)
+    optimizer = torch.optim.AdamW(module.parameters(), lr=method.learning_rate)
     best, state, since = np.inf, _copied(module), 0
     try:
-        with progress_bar(schedule.epochs, f"training {name}", "epoch", rows.verbose) as done:
-            for _ in range(schedule.epochs):
+        with progress_bar(method.epochs, f"training {method.name}", "epoch", rows.verbose) as done:
+            for _ in range(method.epochs):
                 shuffled = rest[torch.randperm(len(rest), generator=generator)]
-                for chosen in shuffled.split(schedule.batch_size):
+                for chosen in shuffled.split(method.batch_size):
                     optimizer.zero_grad()
                     _loss(module, A[chosen], B[chosen], weight[chosen]).backward()
                     optimizer.step()
@@ -109,10 +101,12 @@ def fit_module(
                     best, state, since = error, _copied(module), 0
                 else:
                     since += 1
-                if since >= schedule.patience:
+                if since >= method.patience:
                     break
     except KeyboardInterrupt:
-        warnings.warn(f"Training of '{name}' was stopped; the best map so far is kept.", TrainingWarning, stacklevel=2)
+        warnings.warn(
+            f"Training of '{method.name}' was stopped; the best map so far is kept.", TrainingWarning, stacklevel=2
+        )
     module.load_state_dict(state)
     return module
 

@@ -9,7 +9,7 @@ from firstk._base.checks import bad_parameter, is_int, require
 from firstk.contracts import AlignmentRows
 from firstk.encoder.affine_map import AffineMap
 from firstk.moments.cross import CrossMoments
-from firstk.upgrade.methods._training import Schedule, TrainedMethod, fit_module, numbers, scales
+from firstk.upgrade.methods._training import TrainedMethod, fit_module, numbers, scales
 
 if TYPE_CHECKING:
     from torch import nn
@@ -58,8 +58,7 @@ class LowRankAffine(TrainedMethod):
             )
             return made
 
-        schedule = Schedule(self.epochs, self.batch_size, self.learning_rate, self.patience)
-        module: Any = fit_module(build, moments, rows, schedule, self.name)
+        module: Any = fit_module(build, moments, rows, self)
         old_scale, new_scale = scales(moments)
         weight = numbers(module[1].weight) @ numbers(module[0].weight) * (new_scale / old_scale)
         return AffineMap(moments.old_mean, weight, moments.new_mean + new_scale * numbers(module[1].bias))

@@ -12,7 +12,7 @@ from firstk.contracts import AlignmentRows
 from firstk.encoder.affine_map import AffineMap
 from firstk.encoder.network import TrainedMLP
 from firstk.moments.cross import CrossMoments
-from firstk.upgrade.methods._training import Schedule, TrainedMethod, fit_module, numbers, scales
+from firstk.upgrade.methods._training import TrainedMethod, fit_module, numbers, scales
 from firstk.upgrade.methods.procrustes_ridge import scaled_rotation
 
 if TYPE_CHECKING:
@@ -69,13 +69,11 @@ class ResidualMLP(TrainedMethod):
             def forward(self, x: Any) -> Any:
                 return x @ skip.T + self.last(torch.relu(self.first(x)))
 
-        schedule = Schedule(self.epochs, self.batch_size, self.learning_rate, self.patience)
-
         def build() -> nn.Module:
             made: nn.Module = Residual(self.hidden)
             return made
 
-        module: Any = fit_module(build, moments, rows, schedule, self.name)
+        module: Any = fit_module(build, moments, rows, self)
         network = TrainedMLP(
             (numbers(module.first.weight) / old_scale, numbers(module.last.weight) * new_scale),
             (numbers(module.first.bias), numbers(module.last.bias) * new_scale),
