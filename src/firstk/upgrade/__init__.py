@@ -7,8 +7,23 @@ for the terminal and the `page`. A wing: nothing of the rest imports it. Names a
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from firstk._base.lazy_names import lazy_names
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "firstk.upgrade.data": ["UpgradeData"],
+        "firstk.upgrade.evaluate": ["UpgradeResult", "evaluate_upgrade"],
+        "firstk.upgrade.fitted": ["FittedAlignment"],
+        "firstk.upgrade.mixing": ["worth"],
+        "firstk.upgrade.page": ["render_upgrade"],
+        "firstk.upgrade.prefix_alignment": ["PrefixAlignment"],
+        "firstk.upgrade.records": ["Option", "Pool", "ScoredOption", "UpgradeReport"],
+        "firstk.upgrade.verdict": ["Terms", "Verdict", "verdict_of"],
+    },
+)
 
 if TYPE_CHECKING:
     from firstk.upgrade.data import UpgradeData
@@ -19,23 +34,6 @@ if TYPE_CHECKING:
     from firstk.upgrade.prefix_alignment import PrefixAlignment
     from firstk.upgrade.records import Option, Pool, ScoredOption, UpgradeReport
     from firstk.upgrade.verdict import Terms, Verdict, verdict_of
-
-_HOME_OF = {
-    "FittedAlignment": "fitted",
-    "Option": "records",
-    "Pool": "records",
-    "PrefixAlignment": "prefix_alignment",
-    "ScoredOption": "records",
-    "Terms": "verdict",
-    "UpgradeData": "data",
-    "UpgradeReport": "records",
-    "UpgradeResult": "evaluate",
-    "Verdict": "verdict",
-    "evaluate_upgrade": "evaluate",
-    "render_upgrade": "page",
-    "verdict_of": "verdict",
-    "worth": "mixing",
-}
 
 __all__ = [
     "FittedAlignment",
@@ -53,9 +51,3 @@ __all__ = [
     "verdict_of",
     "worth",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'firstk.upgrade' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"firstk.upgrade.{_HOME_OF[name]}"), name)

@@ -26,15 +26,13 @@ from firstk._base.progress import Verbose, progress_bar
 from firstk._base.rows import unit_rows
 from firstk.contracts import AlignmentMethod, AlignmentRows
 from firstk.exceptions import InvalidInputError
-from firstk.moments.cross import CrossMoments
-from firstk.moments.fingerprint import row_priorities
-from firstk.moments.statistics import RowSample
+from firstk.moments import CrossMoments, RowSample, row_priorities
 
 N_FOLDS = 5
 # Pairs that a choice looks at: enough to rank settings, few enough to take seconds.
 MOST_ROWS = 4096
 FEWEST_ROWS = 50
-# Scores that differ by less are level. They are mean log-probabilities, near 0 where texts are found, and not shares: by
+# Scores that differ by less are level. They are mean log-probabilities, near 0 where texts are found, not shares: by
 # the library's tolerance nearly all candidates would be level.
 TIE = 1e-4
 # Temperatures that are tried.

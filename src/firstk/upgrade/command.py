@@ -28,7 +28,7 @@ from firstk.cli._options import (
 from firstk.cli._progress import step_progress
 from firstk.cli.report import check_page
 from firstk.exceptions import InvalidInputError
-from firstk.words.text import number_of
+from firstk.words import number_of
 
 if TYPE_CHECKING:
     from firstk.upgrade.evaluate import UpgradeResult
@@ -152,7 +152,7 @@ def align(
     """
     from firstk._base.checks import check_choice
     from firstk._base.json_records import to_plain
-    from firstk.encoder.storage.folder import check_target
+    from firstk.encoder import check_target
     from firstk.upgrade.data import METRICS
     from firstk.upgrade.evaluate import AUTO, SHARES, evaluate_upgrade
     from firstk.upgrade.methods import PUBLIC

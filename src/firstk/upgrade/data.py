@@ -12,8 +12,7 @@ import numpy as np
 
 from firstk._base.checks import check_choice, check_matrix, check_same_length, check_weights
 from firstk.exceptions import InvalidInputError
-from firstk.metrics import nearest_neighbors, search_per_query
-from firstk.metrics.search import check_judgements
+from firstk.metrics import check_judgements, nearest_neighbors, search_per_query
 
 # What each metric looks at: a measure of `search_per_query`, and how many documents.
 METRICS = {

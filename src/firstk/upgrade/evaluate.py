@@ -19,8 +19,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from firstk.exceptions import InvalidInputError
-from firstk.metrics.bootstrap import MeanScore, resampled_scores
-from firstk.quality.paired import DEVIATIONS, DRAWS, ROUNDING, Difference, interval
+from firstk.metrics import MeanScore, resampled_scores
+from firstk.quality import DEVIATIONS, DRAWS, ROUNDING, Difference, interval
 from firstk.upgrade.data import FIDELITY, Searches, UpgradeData, searches_in, split_pairs
 from firstk.upgrade.mixing import Calibration, asked_for, cosines, mixed_queries, mixed_rows, worth
 from firstk.upgrade.records import (

@@ -15,10 +15,7 @@ from firstk._base.arrays import under, within
 from firstk._base.checks import bad_parameter, check_choice, check_prefix
 from firstk._base.rows import unit_rows
 from firstk.contracts import AlignmentSolution
-from firstk.encoder.affine_map import AffineMap
-from firstk.encoder.code_map import CodeMap
-from firstk.encoder.network import TrainedMLP, restore_mlp
-from firstk.encoder.storage.folder import ALIGNMENT, read_model, write_model
+from firstk.encoder import ALIGNMENT, AffineMap, CodeMap, TrainedMLP, read_model, restore_mlp, write_model
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 
 _MAPS = ("old_to_new", "new_to_old", "encode_old", "encode_new")

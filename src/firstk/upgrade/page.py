@@ -20,7 +20,7 @@ from firstk.advice.report.layout import Frame, Values, spread
 from firstk.advice.report.palette import RAW_LOOK
 from firstk.advice.report.svg import stroke
 from firstk.advice.report.terms import interval_term, metric_of, terms_html
-from firstk.quality.paired import CONFIDENCE, Difference
+from firstk.quality import CONFIDENCE, Difference
 from firstk.upgrade.records import HELD_OUT, MIX, RE_EMBED, STAY, STORE, TRANSLATE, Option, Pool, ScoredOption
 from firstk.upgrade.verdict import Verdict
 from firstk.upgrade.words import INTERVAL, answer, explanation, heading, money, notes

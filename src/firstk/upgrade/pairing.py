@@ -13,12 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from firstk._base.rows import unit_rows
-from firstk.advice.inputs import RowsOfFile
-from firstk.advice.row_names import column_of, usual
-from firstk.data.files.beside import load_columns
-from firstk.data.files.choosing import ID_NAMES
+from firstk.advice import RowsOfFile, column_of, usual
+from firstk.data.files import ID_NAMES, load_columns
 from firstk.exceptions import InvalidInputError
-from firstk.metrics.judgements import as_text
+from firstk.metrics import as_text
 
 # Rows whose cosines are compared, and shuffles that they are compared with.
 _SAMPLE, _SHUFFLES = 400, 99

@@ -28,11 +28,9 @@ from firstk._base.json_records import settings_of
 from firstk._base.progress import Verbose, progress_bar
 from firstk._base.rows import is_sparse
 from firstk.contracts import AlignmentMethod, AlignmentRows, MethodName
-from firstk.encoder.storage.folder import read_extra_bytes
+from firstk.encoder import read_extra_bytes
 from firstk.exceptions import AlignmentWarning, CorruptModelError, InvalidInputError
-from firstk.moments.cross import check_two_sides
-from firstk.moments.paired import PairedStatistics
-from firstk.moments.stream import chunk_rows
+from firstk.moments import PairedStatistics, check_two_sides, chunk_rows
 from firstk.upgrade.auto import AlignmentChoice, choose
 from firstk.upgrade.fitted import FittedAlignment
 from firstk.upgrade.methods import AUTO, REGISTRY, Procrustes, ProcrustesRidge, resolve, restore

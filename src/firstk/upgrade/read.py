@@ -8,15 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from firstk import Search
 from firstk._base.atomic_file import atomic_file
 from firstk._base.remote import place_of, shown_place
-from firstk.advice.inputs import File, RowsOfFile, VectorSource
-from firstk.advice.judgements import Judged, read_judged, read_side
-from firstk.advice.row_names import RowNames, column_of
+from firstk.advice import File, Judged, RowNames, RowsOfFile, VectorSource, column_of, read_judged, read_side
 from firstk.data.files import open_vectors
-from firstk.data.task import Search
 from firstk.exceptions import InvalidInputError
-from firstk.moments.targets import check_none_missing
+from firstk.moments import check_none_missing
 from firstk.upgrade.data import BY_LABEL, UpgradeData
 from firstk.upgrade.pairing import check_correspond, id_columns, paired
 

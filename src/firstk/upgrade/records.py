@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from firstk._base.json_records import Allowed, Count, Name, Share, check_fields, from_json, to_plain
-from firstk.quality.paired import Difference
+from firstk.quality import Difference
 
 FORMAT = "firstk.Upgrade/1"
 FILE = "upgrade.json"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from firstk._base.checks import bad_parameter, check_count, is_real
-from firstk.quality.paired import ROUNDING, TOLERANCE, Difference
+from firstk.quality import ROUNDING, TOLERANCE, Difference
 from firstk.upgrade.records import HELD_OUT, MIX, RE_EMBED, STAY, TRANSLATE, Option, ScoredOption, UpgradeReport
 
 # What a verdict can say beside the kinds of options.

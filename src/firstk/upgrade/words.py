@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from firstk.quality.paired import CONFIDENCE, TOLERANCE, Difference
+from firstk.quality import CONFIDENCE, TOLERANCE, Difference
 from firstk.upgrade.records import HELD_OUT, MIX, QUERIES, RE_EMBED, STAY, STORE, TRANSLATE, Option, Pool, UpgradeReport
 from firstk.upgrade.verdict import FEWEST_QUERIES, JUDGE, UNDECIDED, Verdict, clearly_better, is_open, loses
-from firstk.words.text import number_of, rounded_up
+from firstk.words import number_of, rounded_up
 
 # Gain by which prices are compared.
 _POINT = 0.01

@@ -11,8 +11,8 @@ import numpy as np
 from firstk._base.checks import bad_parameter, is_real
 from firstk._base.linalg import ordered_eigh, signed, symmetrised
 from firstk.contracts import AlignmentRows, AlignmentSolution
-from firstk.encoder.affine_map import AffineMap
-from firstk.moments.cross import CrossMoments
+from firstk.encoder import AffineMap
+from firstk.moments import CrossMoments
 
 # Share of the largest singular value below which a direction is rounding.
 _RANK = 1e-10

@@ -11,9 +11,9 @@ import numpy as np
 from firstk._base.checks import bad_parameter, is_int, is_real, require
 from firstk._base.progress import progress_bar
 from firstk.contracts import AlignmentRows, AlignmentSolution
-from firstk.encoder.affine_map import AffineMap
+from firstk.encoder import AffineMap
 from firstk.exceptions import TrainingWarning
-from firstk.moments.cross import CrossMoments
+from firstk.moments import CrossMoments
 from firstk.upgrade.methods._linear import as_they_are, with_shared_code
 
 if TYPE_CHECKING:

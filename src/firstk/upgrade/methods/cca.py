@@ -10,8 +10,8 @@ import numpy as np
 from firstk._base.checks import check_flag
 from firstk._base.linalg import signed
 from firstk.contracts import AlignmentRows, AlignmentSolution
-from firstk.encoder.affine_map import AffineMap
-from firstk.moments.cross import CrossMoments
+from firstk.encoder import AffineMap
+from firstk.moments import CrossMoments
 from firstk.upgrade.methods._linear import ClosedFormMethod, inverse, shrunk_values, to_scale
 
 SHRINKAGES = (0.7, 0.5, 0.3, 0.2, 0.1, 0.05)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from firstk._base.checks import bad_parameter, check_non_negative, is_int
-from firstk.moments.cross import CrossMoments
+from firstk.moments import CrossMoments
 from firstk.upgrade.methods._linear import TranslationMethod
 from firstk.upgrade.methods.procrustes_ridge import scaled_rotation
 

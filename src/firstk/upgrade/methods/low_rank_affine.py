@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from firstk._base.checks import bad_parameter, is_int, require
 from firstk.contracts import AlignmentRows
-from firstk.encoder.affine_map import AffineMap
-from firstk.moments.cross import CrossMoments
+from firstk.encoder import AffineMap
+from firstk.moments import CrossMoments
 from firstk.upgrade.methods._training import TrainedMethod, fit_module, numbers, scales
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from firstk.moments.cross import CrossMoments
+from firstk.moments import CrossMoments
 from firstk.upgrade.methods._linear import TranslationMethod, rotation
 
 

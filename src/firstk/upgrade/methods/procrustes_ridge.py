@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from firstk.moments.cross import CrossMoments
+from firstk.moments import CrossMoments
 from firstk.upgrade.methods._linear import TranslationMethod, rotation
 from firstk.upgrade.methods.ridge import SHRINKAGES, in_old_axes, ridge_map
 

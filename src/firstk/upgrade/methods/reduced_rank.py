@@ -9,7 +9,7 @@ import numpy as np
 
 from firstk._base.checks import bad_parameter, check_fraction, is_int
 from firstk._base.linalg import ordered_eigh, symmetrised
-from firstk.moments.cross import CrossMoments
+from firstk.moments import CrossMoments
 from firstk.upgrade.methods._linear import TranslationMethod, to_scale
 from firstk.upgrade.methods.ridge import ridge_map
 

@@ -9,9 +9,8 @@ import numpy as np
 
 from firstk._base.checks import bad_parameter, is_int, require
 from firstk.contracts import AlignmentRows
-from firstk.encoder.affine_map import AffineMap
-from firstk.encoder.network import TrainedMLP
-from firstk.moments.cross import CrossMoments
+from firstk.encoder import AffineMap, TrainedMLP
+from firstk.moments import CrossMoments
 from firstk.upgrade.methods._training import TrainedMethod, fit_module, numbers, scales
 from firstk.upgrade.methods.procrustes_ridge import scaled_rotation
 

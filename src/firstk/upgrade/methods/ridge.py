@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from firstk.moments.cross import CrossMoments
+from firstk.moments import CrossMoments
 from firstk.upgrade.methods._linear import TranslationMethod, inverse, shrunk_values, to_scale
 
 # Smallest shrinkages last: with few pairs they lose, with many they win.

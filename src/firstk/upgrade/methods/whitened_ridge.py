@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from firstk.contracts import AlignmentRows, AlignmentSolution
-from firstk.encoder.affine_map import AffineMap
-from firstk.moments.cross import CrossMoments
+from firstk.encoder import AffineMap
+from firstk.moments import CrossMoments
 from firstk.upgrade.methods._linear import ClosedFormMethod, inverse, shrunk_values
 from firstk.upgrade.methods.cca import canonical_directions
 from firstk.upgrade.methods.procrustes_ridge import ProcrustesRidge
