@@ -131,6 +131,14 @@ class _Command(_PlainHelp, TyperCommand):
 class _Group(_PlainHelp, TyperGroup):
     """All commands."""
 
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        # A wing, which imports this package: found when a command is run, not when this module is loaded.
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        align = importlib.import_module("firstk.upgrade.command").align
+        _register(alone, align, "firstk align old.parquet new.parquet -o upgrade/ --report upgrade.html")
+        self.add_command(typer.main.get_command(alone), "align")
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write each command with the first paragraph of its help, whole."""
         found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
@@ -202,8 +210,6 @@ app = typer.Typer(
 FAILED, INTERRUPTED = 1, 130
 _FAILURES = {"check": NO_ANSWER}
 
-# A wing, which nothing imports.
-_align = importlib.import_module("firstk.upgrade.command").align
 # Each command and the example with which its --help begins.
 COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (demo, "firstk demo --out my-demo"),
@@ -218,7 +224,6 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (reproduce, "firstk reproduce bao2020/fig1 --tier smoke"),
     (export, "firstk export model/ --to onnx -o model.onnx"),
     (move, "firstk move digits.npz sqlite:codes.db#digits --model model/ -k 8"),
-    (_align, "firstk align old.parquet new.parquet -o upgrade/ --report upgrade.html"),
 )
 # The words that name a store, its queries and their judgements; and commands that take them, as their help shows it.
 _JUDGED = "docs.parquet --queries queries.parquet --relevance qrels.tsv"
