@@ -87,7 +87,7 @@ def _what(verdict: Verdict) -> str:
     if verdict.reason == "loses":
         why = f"translating loses {_size(gain)} of {report.metric} ({figures})"
     else:
-        why = f"translating gains nothing in {report.metric} ({_signed(gain)}; {figures})"
+        why = f"translating shows no clear gain in {report.metric} ({_signed(gain)}; {figures})"
     everything = clearly_better(report)
     if everything is None or everything.gain is None:
         return f"Stay with the old model: {why}."
