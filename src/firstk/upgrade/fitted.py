@@ -87,11 +87,13 @@ class FittedAlignment:
 
     def old_to_new(self, X: MatrixLike) -> np.ndarray:
         """Translate old vectors into the space of the new model."""
-        return _scaled(self.solution.old_to_new(X, f"{_OWNER}.old_to_new"), self.unit_new)
+        Y = self.solution.old_to_new(X, f"{_OWNER}.old_to_new")
+        return unit_rows(Y, out=Y) if self.unit_new else Y
 
     def new_to_old(self, Q: MatrixLike) -> np.ndarray:
         """Translate new vectors into the space of the old model."""
-        return _scaled(self.solution.new_to_old(Q, f"{_OWNER}.new_to_old", "Q"), self.unit_old)
+        Y = self.solution.new_to_old(Q, f"{_OWNER}.new_to_old", "Q")
+        return unit_rows(Y, out=Y) if self.unit_old else Y
 
     def code_map(self, side: str | None = None, into: str | None = None) -> CodeMap:
         """Return a map from vectors of one model, as `transform_files` takes it.
@@ -170,7 +172,15 @@ class FittedAlignment:
         """Read an alignment from a folder; raise CorruptModelError for a damaged or foreign one."""
         config, stored = read_model(path, ALIGNMENT)
         try:
-            return _restored(config, stored, path)
+            widths, unit, layers = (config.pop(name) for name in ("widths", "unit", "layers"))
+            p, q, d = (int(widths[name]) for name in ("old", "new", "code"))
+            shapes = {"old_to_new": (q, p), "new_to_old": (p, q), "encode_old": (d, p), "encode_new": (d, q)}
+            maps = {name: _map(within(stored, name), shapes[name], layers.get(name), path) for name in _MAPS}
+            spectrum = stored["spectrum"]
+            if spectrum.shape != (d,) or not np.isfinite(spectrum).all():
+                raise ValueError(f"its spectrum has shape {spectrum.shape}, and the code {d} coordinates")
+            solution = AlignmentSolution(**maps, spectrum=spectrum)
+            return cls(solution, bool(unit["old"]), bool(unit["new"]), config)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             why = error if isinstance(error, FirstkError) else f"{error!r:.200}"
             raise CorruptModelError(f"'{path}' is a damaged firstk alignment: {why}") from None
@@ -180,22 +190,6 @@ class FittedAlignment:
         for name in _MAPS:
             made |= under(name, getattr(self.solution, name).arrays())
         return {name: np.ascontiguousarray(part) for name, part in made.items()}
-
-
-def _scaled(Y: np.ndarray, unit: bool) -> np.ndarray:
-    return unit_rows(Y, out=Y) if unit else Y
-
-
-def _restored(config: dict[str, Any], stored: dict[str, np.ndarray], path: str | Path) -> FittedAlignment:
-    widths, unit, layers = config["widths"], config["unit"], config["layers"]
-    p, q, d = (int(widths[name]) for name in ("old", "new", "code"))
-    shapes = {"old_to_new": (q, p), "new_to_old": (p, q), "encode_old": (d, p), "encode_new": (d, q)}
-    maps = {name: _map(within(stored, name), shapes[name], layers.get(name), path) for name in _MAPS}
-    spectrum = stored["spectrum"]
-    if spectrum.shape != (d,) or not np.isfinite(spectrum).all():
-        raise ValueError(f"its spectrum has shape {spectrum.shape}, and the code {d} coordinates")
-    facts = {name: value for name, value in config.items() if name not in ("widths", "unit", "layers")}
-    return FittedAlignment(AlignmentSolution(**maps, spectrum=spectrum), bool(unit["old"]), bool(unit["new"]), facts)
 
 
 def _map(stored: dict[str, np.ndarray], shape: tuple[int, int], layers: int | None, path: str | Path) -> AffineMap:

@@ -47,8 +47,12 @@ class Calibration:
     @classmethod
     def fit(cls, queries: np.ndarray, translated: np.ndarray, new: np.ndarray) -> Calibration:
         """Match the mean and spread of the best scores that queries have with both kinds of the same rows."""
-        Q = unit_rows(queries)
-        before, after = (_best(Q, unit_rows(rows)) for rows in (translated, new))
+        Q, n = unit_rows(queries), min(_BEST, len(new))
+        blocks = np.array_split(Q, max(1, len(Q) * len(new) // 4_000_000))
+        before, after = (
+            np.concatenate([np.partition(block @ rows.T, len(rows) - n, axis=1)[:, -n:] for block in blocks])
+            for rows in (unit_rows(translated), unit_rows(new))
+        )
         spread = before.std()
         scale = float(after.std() / spread) if spread > 0 else 1.0
         return cls(float(after.mean() - scale * before.mean()), scale)
@@ -76,13 +80,6 @@ def mixed_queries(queries: np.ndarray) -> np.ndarray:
     """Return queries as a mixed store takes them."""
     Q = unit_rows(queries)
     return np.column_stack([Q, np.ones(len(Q)), np.zeros(len(Q))]).astype(Q.dtype)
-
-
-def _best(queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the best scores of each query."""
-    n = min(_BEST, len(rows))
-    blocks = np.array_split(queries, max(1, len(queries) * len(rows) // 4_000_000))
-    return np.concatenate([np.partition(block @ rows.T, len(rows) - n, axis=1)[:, -n:] for block in blocks])
 
 
 def worth(alignment: Any, X: np.ndarray, asked: ArrayLike | None = None) -> np.ndarray:

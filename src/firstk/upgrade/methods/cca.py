@@ -59,7 +59,7 @@ class CCA(ClosedFormMethod):
     def solve(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> AlignmentSolution:
         """Solve for cross moments."""
         second, a = self._second(moments), float(self.shrinkage)
-        old, new, rho = _directions(second, a)
+        old, new, rho = self._directions(second)
         encode_old, encode_new = self.comparing(moments)
         forward = to_scale((rho[:, None] * old).T @ (new @ _shrunk(second.new_eigen, a)), second).T
         backward = to_scale((rho[:, None] * new).T @ (old @ _shrunk(second.old_eigen, a)), second.exchanged()).T
@@ -68,17 +68,17 @@ class CCA(ClosedFormMethod):
 
     def comparing(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> tuple[AffineMap, AffineMap]:
         """Return the maps to the shared code."""
-        old, new, rho = _directions(self._second(moments), float(self.shrinkage))
+        old, new, rho = self._directions(self._second(moments))
         means = [mean * self.center for mean in (moments.old_mean, moments.new_mean)]
         scale, zero = rho[:, None] ** float(self.power), np.zeros(len(rho))
         return AffineMap(means[0], scale * old, zero), AffineMap(means[1], scale * new, zero)
 
+    def _directions(self, second: CrossMoments) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        a = float(self.shrinkage)
+        return second.once(("cca", a), lambda: canonical_directions(second, a))
+
     def _second(self, moments: CrossMoments) -> CrossMoments:
         return moments if self.center else moments.about_zero()
-
-
-def _directions(moments: CrossMoments, shrinkage: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return moments.once(("cca", shrinkage), lambda: canonical_directions(moments, shrinkage))
 
 
 def canonical_directions(

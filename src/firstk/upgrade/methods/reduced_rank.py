@@ -51,12 +51,8 @@ class ReducedRank(TranslationMethod):
     def translation(self, moments: CrossMoments) -> np.ndarray:
         """Return W_r."""
         a = float(self.shrinkage)
-        W, V = moments.once(("reduced rank", a), lambda: _predicted_directions(moments, a))
+        W = moments.once(("ridge", a), lambda: ridge_map(moments, a))
+        # The eigenvectors of what it predicts, most important first.
+        V = moments.once(("predicted directions", a), lambda: ordered_eigh(symmetrised(moments.cross.T @ W))[1])
         first = V[:, : int(self.rank)]
         return to_scale((W @ first) @ first.T, moments)
-
-
-def _predicted_directions(moments: CrossMoments, shrinkage: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ridge map and the eigenvectors of its predictions, most important first."""
-    W = ridge_map(moments, shrinkage)
-    return W, ordered_eigh(symmetrised(moments.cross.T @ W))[1]
