@@ -114,7 +114,6 @@ if TYPE_CHECKING:
     from firstk.advice.diagnosis import diagnose
     from firstk.advice.evaluate import evaluate
     from firstk.advice.read import read
-    from firstk.upgrade import PrefixAlignment
     from firstk.data.task import Pairs, Rows, Search, Task
     from firstk.encoder.budget import allocate
     from firstk.encoder.fitted import FittedEncoder
@@ -155,6 +154,7 @@ if TYPE_CHECKING:
     from firstk.quality.evaluation import Evaluation
     from firstk.retrieval import CodeIndex, FunnelIndex
     from firstk.solvers import ClosedForm, Gradient, QuasiNewton
+    from firstk.upgrade import PrefixAlignment
 
 
 def __getattr__(name: str) -> Any:
