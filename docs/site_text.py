@@ -35,7 +35,6 @@ TITLES = {
     "firstk.advice.relevance": "Relevance without judgements",
     "firstk.advice.report": "Report pages",
     "firstk.advice.report.fit_page": "The page of a fit",
-    "firstk.advice.report.held_out_page": "The page of a fit",
     "firstk.upgrade": "Upgrades of the embedding model",
     "firstk.encoder.storage.info": "Saved models",
     "firstk.integrations.stores": "Vector stores",

@@ -15,15 +15,16 @@ from firstk.advice.report.html import (
     notes_html,
     paragraphs,
     summary_html,
+    terms_html,
 )
 from firstk.advice.report.layout import Frame, Values, spread
 from firstk.advice.report.palette import RAW_LOOK
 from firstk.advice.report.svg import stroke
-from firstk.advice.report.terms import interval_term, metric_of, terms_html
 from firstk.quality import CONFIDENCE, Difference
 from firstk.upgrade.records import HELD_OUT, MIX, RE_EMBED, STAY, STORE, TRANSLATE, Option, Pool, ScoredOption
 from firstk.upgrade.verdict import Verdict
 from firstk.upgrade.words import INTERVAL, answer, explanation, heading, money, notes
+from firstk.words import interval_term, metric_of
 
 _WIDE = Frame(width=760, height=412, left=56, right=548, top=52, bottom=352, labelled=True)
 _NARROW = Frame(width=380, height=332, left=48, right=362, top=52, bottom=268, labelled=False)
