@@ -15,13 +15,14 @@ IN_MEMORY := $(shell [ -w /dev/shm ] && [ $$(df -Pk /dev/shm | awk 'END {print $
 PROCESSES := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) < 4 ? $$(getconf _NPROCESSORS_ONLN) + 1 : 4 )))
 PYTEST := $(ONE_THREAD) $(IN_MEMORY) $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo test test-full test-search test-kernels lint bench docs dist clean
+.PHONY: help demo test test-full test-search test-upgrade test-kernels lint bench docs dist clean
 
 help:
 	@echo "make demo          learn ordered codes on embedded data and write a page to open"
 	@echo "make test          lint, types, layers, doctests, README code and the tests, in minutes"
 	@echo "make test-full     make test, and the tests that take long (marked 'full')"
 	@echo "make test-search   the tests of the wing firstk.search alone"
+	@echo "make test-upgrade  the tests of firstk.upgrade alone"
 	@echo "make test-kernels  the numeric tests under the arithmetic of other processors, in turn"
 	@echo "make lint          ruff, mypy and import-linter alone"
 	@echo "make docs          the documentation site in docs/_build/html, examples included; warnings are errors"
@@ -67,6 +68,9 @@ test-full: lint
 
 test-search: $(VENV)/.test
 	$(PYTEST) tests/search
+
+test-upgrade: $(VENV)/.test
+	$(PYTEST) tests/upgrade src/firstk/upgrade
 
 test-kernels: $(VENV)/.test
 	$(IN_MEMORY) $(BIN)/python tests/processors/kernels_matrix.py

@@ -35,7 +35,7 @@ TITLES = {
     "firstk.advice.relevance": "Relevance without judgements",
     "firstk.advice.report": "Report pages",
     "firstk.advice.report.fit_page": "The page of a fit",
-    "firstk.advice.upgrade": "Upgrades of the embedding model",
+    "firstk.upgrade": "Upgrades of the embedding model",
     "firstk.encoder.storage.info": "Saved models",
     "firstk.search.stores": "Vector stores",
     "firstk.search.stores.pgvector": "SQL for pgvector",

@@ -21,9 +21,8 @@ from benchmarks.upgrade.cases import Case, cases
 from benchmarks.upgrade.verdict import known_part
 from firstk import PrefixAlignment
 from firstk._base.rows import unit_rows
-from firstk.advice.upgrade.mixing import Calibration, mixed_queries, mixed_rows
-from firstk.advice.upgrade.searches import Searches, searches_in, split_pairs
-from firstk.advice.upgrade.worth import asked_for, cosines, worth
+from firstk.upgrade.data import Searches, searches_in, split_pairs
+from firstk.upgrade.mixing import Calibration, asked_for, cosines, mixed_queries, mixed_rows, worth
 
 PAIRS, SHARES = 3000, (0.2, 0.5)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.upgrade.cases import Case, vectors
 from firstk import PrefixAlignment
-from firstk.alignment.methods import AUTO, PUBLIC
+from firstk.upgrade.methods import AUTO, PUBLIC
 
 # Methods in the order in which they are run, slow ones last. Of those that "auto" chooses among it has settings that
 # were chosen on held-out pairs, and others choose theirs alike; the last four have fixed settings.

@@ -17,9 +17,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from firstk.alignment.methods import Ridge
-from firstk.alignment.prefix_alignment import PrefixAlignment, accumulate
 from firstk.moments.stream import chunk_rows
+from firstk.upgrade.methods import Ridge
+from firstk.upgrade.prefix_alignment import PrefixAlignment, accumulate
 
 Result = TypeVar("Result")
 WIDTHS = (768, 384)

@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.upgrade.cases import cases
 from benchmarks.upgrade.verdict import Row
 from firstk._base.atomic_file import atomic_file
-from firstk.advice.upgrade.records import STAY, TRANSLATE
+from firstk.upgrade.records import STAY, TRANSLATE
 
 RECORD = Path(__file__).resolve().parents[2] / "results" / "upgrade.json"
 PEERS = ("procrustes", "ridge", "low_rank_affine")

@@ -1,9 +1,10 @@
 """What the verdict says between staying and translating, and what is true, for a case of `benchmarks.upgrade`.
 
 `evaluate_upgrade` sees the store, the pairs and judged queries that are not of the test part, with its usual methods,
-and `verdict_of` says stay or translate. Then both are scored on the test part: staying, and the translation that was
-recommended, method and form. Regret is what the better of the two scores more there than what the verdict said. A
-verdict is wrong by more than its interval where the regret is larger than the interval of the gain allows.
+and `verdict_of` says stay or translate, or "undecided", which is to stay until more is known. Then both are scored on
+the test part: staying, and the translation that was recommended, method and form. Regret is what the better of the two
+scores more there than what the verdict said. A verdict is wrong by more than its interval where the regret is larger
+than the interval of the gain allows.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import numpy as np
 
 from benchmarks.upgrade.cases import Case, scores, test_queries, vectors
 from benchmarks.upgrade.options import Fits
-from firstk.advice.upgrade import UpgradeData, evaluate_upgrade, verdict_of
-from firstk.advice.upgrade.evaluation import compared
-from firstk.advice.upgrade.records import STAY
+from firstk.upgrade import UpgradeData, evaluate_upgrade, verdict_of
+from firstk.upgrade.evaluate import compared
+from firstk.upgrade.records import TRANSLATE
 from firstk_papers.datasets import data_folder, load_banking77, load_scifact
 
 QUERIES = {"scifact": ("retrieval-scifact/scifact", "Q"), "banking77": ("banking77/banking77", "X_test")}
@@ -37,12 +38,12 @@ class Row:
     @property
     def regret(self) -> float:
         """What the better of both scores more than what was recommended."""
-        return max(self.stay, self.translate) - (self.stay if self.action == STAY else self.translate)
+        return max(self.stay, self.translate) - (self.translate if self.action == TRANSLATE else self.stay)
 
     @property
     def beyond(self) -> bool:
         """Whether the verdict was wrong by more than its interval allows."""
-        return self.regret > max(self.high if self.action == STAY else -self.low, 0.0)
+        return self.regret > max(-self.low if self.action == TRANSLATE else self.high, 0.0)
 
 
 def known_part(case: Case) -> UpgradeData:

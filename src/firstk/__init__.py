@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "firstk.estimator.prefix_encoder": ["PrefixEncoder"],
     "firstk.data.task": ["Pairs", "Rows", "Search", "Task"],
-    "firstk.alignment.prefix_alignment": ["PrefixAlignment"],
+    "firstk.upgrade": ["PrefixAlignment"],
     "firstk.quality.curve": ["PrefixCurve"],
     "firstk.encoder.budget": ["allocate"],
     "firstk.encoder.fitted": ["FittedEncoder"],
@@ -114,7 +114,6 @@ if TYPE_CHECKING:
     from firstk.advice.diagnosis import diagnose
     from firstk.advice.evaluate import evaluate
     from firstk.advice.read import read
-    from firstk.alignment.prefix_alignment import PrefixAlignment
     from firstk.data.task import Pairs, Rows, Search, Task
     from firstk.encoder.budget import allocate
     from firstk.encoder.fitted import FittedEncoder
@@ -155,6 +154,7 @@ if TYPE_CHECKING:
     from firstk.quality.evaluation import Evaluation
     from firstk.search import CodeIndex, FunnelIndex
     from firstk.solvers import ClosedForm, Gradient, QuasiNewton
+    from firstk.upgrade import PrefixAlignment
 
 
 def __getattr__(name: str) -> Any:

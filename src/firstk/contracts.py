@@ -547,7 +547,7 @@ class AlignmentSolution:
 class AlignmentMethod(Protocol):
     """How the vectors of an old model and a new one are brought together. A frozen dataclass; fields are settings.
 
-    :class:`firstk.alignment.methods.ClosedFormMethod` has defaults for everything but `name` and `solve`.
+    :class:`firstk.upgrade.methods.ClosedFormMethod` has defaults for everything but `name` and `solve`.
     """
 
     name: ClassVar[str]

@@ -55,7 +55,9 @@ from firstk import (
     read,
     transform_files,
 )
-from firstk.alignment.methods import (
+from firstk.contracts import AlignmentMethod, Objective, Ordering, Solver
+from firstk.data import load_digits
+from firstk.upgrade.methods import (
     CCA,
     LambdaOrthogonal,
     LowRankAffine,
@@ -66,8 +68,6 @@ from firstk.alignment.methods import (
     Ridge,
     WhitenedRidge,
 )
-from firstk.contracts import AlignmentMethod, Objective, Ordering, Solver
-from firstk.data import load_digits
 
 if TYPE_CHECKING:  # it is read, not run
     digits = load_digits()

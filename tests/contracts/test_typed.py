@@ -12,7 +12,7 @@ import pytest
 
 import firstk
 from firstk import contracts, objectives, orderings, solvers
-from firstk.alignment import methods
+from firstk.upgrade import methods
 
 GOOD = Path(__file__).with_name("documented_objects.py")
 MISTAKES = [

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from alignment.pairs import pairs
 from firstk import PrefixAlignment
-from firstk.alignment.methods import CCA, Procrustes, ResidualMLP, Ridge, WhitenedRidge
 from firstk.exceptions import InvalidInputError
+from firstk.upgrade.methods import CCA, Procrustes, ResidualMLP, Ridge, WhitenedRidge
+from upgrade.pairs import pairs
 
 METHODS = [Procrustes(), Ridge(0.1), CCA(0.2, 0.5), WhitenedRidge(0.1, 0.3)]
 

@@ -253,9 +253,9 @@ def test_rows_that_come_in_pieces_and_go(counts, seed):
 @COMPILED
 def test_look_ups_spelled_out_are_those_of_the_instruction():
     import numba
-    from firstk.search.codes import _simd_bytes
 
     from firstk._base.simd import store
+    from firstk.search.codes import _simd_bytes
     from firstk.search.codes._simd_bytes import (
         BYTES,
         add_bytes,

@@ -2,3 +2,29 @@
 
 Metrics and curves live in `metrics`; commands that print results live in `cli`.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from firstk._base.lazy_names import lazy_names
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "firstk.advice.inputs": ["File", "RowsOfFile", "VectorSource"],
+        "firstk.advice.judgements": ["Judged", "read_judged", "read_side"],
+        "firstk.advice.row_names": ["RowNames", "column_of", "usual"],
+    },
+)
+
+if TYPE_CHECKING:
+    from firstk.advice.inputs import File as File
+    from firstk.advice.inputs import RowsOfFile as RowsOfFile
+    from firstk.advice.inputs import VectorSource as VectorSource
+    from firstk.advice.judgements import Judged as Judged
+    from firstk.advice.judgements import read_judged as read_judged
+    from firstk.advice.judgements import read_side as read_side
+    from firstk.advice.row_names import RowNames as RowNames
+    from firstk.advice.row_names import column_of as column_of
+    from firstk.advice.row_names import usual as usual

@@ -22,7 +22,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from firstk import __version__
 from firstk.cli._progress import give_bars_room
-from firstk.cli.align import align
 from firstk.cli.check import NO_ANSWER, check
 from firstk.cli.curve import curve
 from firstk.cli.demo import demo
@@ -250,7 +249,6 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (report, "firstk report model/ -o report.html --rows 10M"),
     (info, "firstk info model/"),
     (export, "firstk export model/ --to onnx -o model.onnx"),
-    (align, "firstk align old.parquet new.parquet -o upgrade/ --report upgrade.html"),
 )
 # The words that name a store, its queries and their judgements; and commands that take them, as their help shows it.
 _JUDGED = "docs.parquet --queries queries.parquet --relevance qrels.tsv"

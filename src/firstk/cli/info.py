@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -58,25 +58,19 @@ def info(
         file = open_codes(model_or_codes)
         typer.echo(json.dumps(file.facts(), indent=2, ensure_ascii=False) if as_json else str(file))
         return
-    from firstk.encoder.storage.folder import read_manifest
+    from firstk.encoder.storage.folder import is_alignment, read_extra
     from firstk.encoder.storage.info import model_info
 
-    if (model_or_codes / "config.json").is_file() and read_manifest(model_or_codes, None).format == "firstk-alignment":
-        from firstk.advice.upgrade.translating import alignment_facts
+    if is_alignment(model_or_codes):
+        from firstk import PrefixAlignment
 
-        facts = alignment_facts(model_or_codes)
-        typer.echo(json.dumps(facts, indent=2, ensure_ascii=False) if as_json else _about_alignment(facts))
+        alignment = PrefixAlignment.load(model_or_codes).alignment_
+        record = read_extra(model_or_codes, "upgrade.json")
+        facts = {"alignment": str(model_or_codes), **alignment.facts()}
+        facts["report"] = None if record is None else json.loads(record)
+        typer.echo(json.dumps(facts, indent=2, ensure_ascii=False) if as_json else str(alignment))
         return
     found = model_info(model_or_codes)
     typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if as_json else str(found))
     if not found.whole:
         raise typer.Exit(1)
-
-
-def _about_alignment(facts: dict[str, Any]) -> str:
-    lines = [
-        f"An alignment of vectors of {facts['old_width']} numbers (old) and {facts['new_width']} (new): one code of "
-        f"{facts['components']}, {facts['method']}, fitted on {facts['pairs']:,} pairs.",
-        *(facts["verdict"] or ["It was saved without an evaluation: firstk align OLD NEW -o FOLDER makes one."]),
-    ]
-    return "\n".join(lines)

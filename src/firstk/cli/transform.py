@@ -150,13 +150,13 @@ def keeps_raw_vectors(model: Path) -> bool:
 
 
 def _encoder(model: Path, side: str | None, into: str | None) -> FittedEncoder | CodeMap | None:
-    from firstk.advice.upgrade.translating import is_alignment, translation
     from firstk.encoder.fitted import FittedEncoder
+    from firstk.encoder.storage.folder import is_alignment
 
     if is_alignment(model):
-        from firstk.alignment.fitted import FittedAlignment
+        from firstk import PrefixAlignment
 
-        return translation(FittedAlignment.load(model), side, into)
+        return PrefixAlignment.load(model).alignment_.code_map(side, into)
     if into is not None:
         raise InvalidInputError(f"--into {into} is for alignments, which firstk align writes, and '{model}' is none.")
     return None if keeps_raw_vectors(model) else FittedEncoder.load(model)

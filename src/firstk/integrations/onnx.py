@@ -29,7 +29,6 @@ import numpy as np
 from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import check_choice, check_matrix, check_prefix, require
 from firstk._base.input_file import check_regular
-from firstk.alignment.fitted import FittedAlignment
 from firstk.encoder.affine_map import AffineMap
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import TrainedMLP
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto
     from onnxruntime import InferenceSession
 
-    from firstk.alignment.prefix_alignment import PrefixAlignment
+    from firstk.upgrade import FittedAlignment, PrefixAlignment
 
 # Supported by onnxruntime 1.12 and later.
 _OPSET, _IR = 17, 8
@@ -96,7 +95,7 @@ def export_translation(
     """
     onnx = require("onnx", "onnx", "Export to ONNX")
     check_choice(direction, ("old_to_new", "new_to_old"), "direction", "onnx.export_translation")
-    fitted_alignment = alignment if isinstance(alignment, FittedAlignment) else alignment.alignment_
+    fitted_alignment = getattr(alignment, "alignment_", alignment)
     model = _translation(onnx, fitted_alignment, direction)
     with atomic_file(path, "An ONNX model", kinds=(".onnx",)) as temporary:
         temporary.write_bytes(model.SerializeToString())

@@ -7,8 +7,9 @@ encoder and data to a curve by any metric in `METRICS`; `make_scorer` turns one 
 searches. Held-out splits, baselines and reports live in the room `advice`.
 """
 
-from firstk.metrics.bootstrap import ExplainedShare, MeanScore, RankAgreement, bootstrap_interval
+from firstk.metrics.bootstrap import ExplainedShare, MeanScore, RankAgreement, bootstrap_interval, resampled_scores
 from firstk.metrics.curve import METRICS, prefix_curve
+from firstk.metrics.judgements import as_text
 from firstk.metrics.late_interaction import max_sim, max_sim_per_query
 from firstk.metrics.neighbors import (
     nearest_neighbor_accuracy,
@@ -18,7 +19,7 @@ from firstk.metrics.neighbors import (
 )
 from firstk.metrics.order import max_cosines, paired_cosines
 from firstk.metrics.ranking import pair_cosines, pair_spearman
-from firstk.metrics.search import mrr, ndcg, ndcg_per_query, relevant_recall, search_per_query
+from firstk.metrics.search import check_judgements, mrr, ndcg, ndcg_per_query, relevant_recall, search_per_query
 from firstk.metrics.sklearn_scorer import make_scorer
 from firstk.metrics.subspace import axis_distance, mean_principal_angles, principal_angles, subspace_distance
 from firstk.metrics.task import (
@@ -36,10 +37,12 @@ __all__ = [
     "ExplainedShare",
     "MeanScore",
     "RankAgreement",
+    "as_text",
     "axis_distance",
     "axis_probe_accuracy",
     "axis_readout_r2",
     "bootstrap_interval",
+    "check_judgements",
     "explained_variance",
     "linear_probe_accuracy",
     "linear_readout_r2",
@@ -63,6 +66,7 @@ __all__ = [
     "readout_errors",
     "reconstruction_errors",
     "relevant_recall",
+    "resampled_scores",
     "search_per_query",
     "subspace_distance",
 ]

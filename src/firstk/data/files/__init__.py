@@ -5,14 +5,16 @@
 """
 
 from firstk.data.files.code_file import CodeFile, open_codes
+from firstk.data.files.column_files import load_columns
 from firstk.data.files.contract import Batch, CodeRecord, Layout, code_layout, exactly, is_bit_string, must_be_restored
 from firstk.data.files.shards import RECORD, ShardLog
-from firstk.data.files.vector_columns import missing_column
+from firstk.data.files.vector_columns import ID_NAMES, missing_column
 from firstk.data.files.vector_table import FORMATS, VectorTable, format_of, open_vectors
 from firstk.data.files.write import check_columns, creating, write_vectors
 
 __all__ = [
     "FORMATS",
+    "ID_NAMES",
     "RECORD",
     "Batch",
     "CodeFile",
@@ -26,6 +28,7 @@ __all__ = [
     "exactly",
     "format_of",
     "is_bit_string",
+    "load_columns",
     "missing_column",
     "must_be_restored",
     "open_codes",

@@ -34,7 +34,8 @@ Config = dict[str, Any]
 FORMAT = "firstk-encoder"
 FORMAT_VERSION = 1
 # What a folder of each format holds, and the class that loads it.
-FORMATS = {FORMAT: ("an encoder", "PrefixEncoder"), "firstk-alignment": ("an alignment", "PrefixAlignment")}
+ALIGNMENT = "firstk-alignment"
+FORMATS = {FORMAT: ("an encoder", "PrefixEncoder"), ALIGNMENT: ("an alignment", "PrefixAlignment")}
 CONFIG, TENSORS, CARD = "config.json", "model.safetensors", "README.md"
 # The further file in which `firstk fit` keeps its evaluation.
 EVALUATION = "study.json"
@@ -166,6 +167,11 @@ def read_model(path: str | Path, format: str = FORMAT) -> tuple[Config, dict[str
 def parse_model(files: Mapping[str, bytes], where: str) -> tuple[Config, dict[str, np.ndarray]]:
     """Do what `read_model` does with files that are in memory; an error message calls their place `where`."""
     return _model(files.get, Path(where))
+
+
+def is_alignment(path: str | Path) -> bool:
+    """Tell whether a folder holds a saved alignment, which `PrefixAlignment` loads."""
+    return (Path(path) / CONFIG).is_file() and read_manifest(path, None).format == ALIGNMENT
 
 
 def read_manifest(path: str | Path, format: str | None = FORMAT) -> Manifest:

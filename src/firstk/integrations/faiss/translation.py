@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from firstk._base.checks import check_choice, require
-from firstk.alignment.fitted import FittedAlignment
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     import faiss as _faiss
 
-    from firstk.alignment.prefix_alignment import PrefixAlignment
+    from firstk.upgrade import FittedAlignment, PrefixAlignment
 
 Index: TypeAlias = "_faiss.Index"
 PreTransform: TypeAlias = "_faiss.IndexPreTransform"
@@ -42,7 +41,7 @@ def translate_queries(
     """
     faiss = require("faiss", "search", "A faiss index")
     check_choice(direction, DIRECTIONS, "direction", "translate_queries")
-    fitted = alignment if isinstance(alignment, FittedAlignment) else alignment.alignment_
+    fitted = getattr(alignment, "alignment_", alignment)
     to_old = direction == "new_to_old"
     chosen = fitted.solution.new_to_old if to_old else fitted.solution.old_to_new
     if chosen.network is not None:

@@ -1,0 +1,264 @@
+r"""What "auto" stands for: the method and its settings, chosen on held-out pairs.
+
+Pairs of a bounded sample are held out by folds; the moments of the rest are those of all pairs less those of the fold,
+so a choice for a million pairs costs as much as one for a few thousand.
+
+A candidate is scored by how surely a held-out new vector finds its own text among the old vectors of the fold, both
+encoded by the candidate: the mean log-probability that a softmax over cosines :math:`c_{ij}` gives it,
+
+.. math:: \max_\tau \frac1n \sum_i \Big(\frac{c_{ii}}\tau - \log \sum_j e^{c_{ij} / \tau}\Big),
+
+at the temperature that suits the candidate best, as candidates spread cosines differently (the contrastive score of
+van den Oord et al. 2018). Own texts are nearly always found, so that their rank says little; by how much they are
+ahead of the others still differs between candidates. Figures for this and other scores are in docs/decisions.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from firstk._base.json_records import from_plain, settings_of, to_plain
+from firstk._base.progress import Verbose, progress_bar
+from firstk._base.rows import unit_rows
+from firstk.contracts import AlignmentMethod, AlignmentRows
+from firstk.exceptions import InvalidInputError
+from firstk.moments import CrossMoments, RowSample, row_priorities
+
+N_FOLDS = 5
+# Pairs that a choice looks at: enough to rank settings, few enough to take seconds.
+MOST_ROWS = 4096
+FEWEST_ROWS = 50
+# Scores that differ by less are level. They are mean log-probabilities, near 0 where texts are found, not shares: by
+# the library's tolerance nearly all candidates would be level.
+TIE = 1e-4
+# Temperatures that are tried.
+_TEMPERATURES = np.geomspace(0.01, 0.5, 9)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A candidate and its score on held-out pairs.
+
+    Attributes
+    ----------
+    method : str
+    settings : mapping
+    score : float
+        Mean log-probability of a row's own text.
+    own : float
+        Mean reciprocal rank of a row's own text.
+    error : float
+        Standard error of the score over held-out rows.
+    behind : float
+        By how much the score is behind that of the best candidate.
+    behind_error : float
+        Standard error of that difference, from differences row by row.
+    """
+
+    method: str
+    settings: Mapping[str, Any]
+    score: float
+    own: float
+    error: float
+    behind: float
+    behind_error: float
+
+
+@dataclass(frozen=True)
+class AlignmentChoice:
+    """What "auto" tried, and what it chose.
+
+    Attributes
+    ----------
+    method : str
+    settings : mapping
+    own : float
+        Mean reciprocal rank of a row's own text on held-out pairs, by what was chosen.
+    chance : float
+        Mean reciprocal rank of a row's own text in a random order.
+    held_out : int
+        Number of held-out rows, over all folds.
+    why : str
+    tried : tuple of Trial
+        In the order of their scores, best first.
+    """
+
+    method: str
+    settings: Mapping[str, Any]
+    own: float
+    chance: float
+    held_out: int
+    why: str
+    tried: tuple[Trial, ...]
+
+    @property
+    def at_chance(self) -> bool:
+        """Whether no candidate ranks a row's own text higher than a random order does, to three standard errors."""
+        error = np.sqrt(self.chance / self.held_out)  # a reciprocal rank is at most 1, so its square is no larger
+        return bool(max(trial.own for trial in self.tried) <= self.chance + 3 * error)
+
+    def best_of(self, method: str) -> AlignmentMethod | None:
+        """Return a method with its best settings of those that were tried; None where it was not tried."""
+        from firstk.upgrade.methods import restore
+
+        best = next((trial for trial in self.tried if trial.method == method), None)
+        return None if best is None else restore(best.method, best.settings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the choice as JSON values."""
+        plain: dict[str, Any] = to_plain(self)
+        return plain
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> AlignmentChoice:
+        """Undo ``to_dict``."""
+        return from_plain(cls, plain)
+
+
+def choose(
+    methods: Sequence[AlignmentMethod],
+    moments: CrossMoments,
+    sample: RowSample,
+    *,
+    unit: bool = False,
+    seed: int = 0,
+    verbose: Verbose = False,
+) -> tuple[AlignmentMethod, AlignmentChoice]:
+    """Return the best candidate of all methods, its settings settled, and the record of the choice.
+
+    The best mean score wins; of candidates that tie with it, the one whose translations are nearest to the held-out
+    new vectors, in squared distance; of these, the first.
+
+    Parameters
+    ----------
+    methods : sequence of AlignmentMethod
+    moments : CrossMoments
+        Of all pairs.
+    sample : RowSample
+        Of these pairs: "left" are old vectors, "right" new ones, maybe "weight".
+    unit : bool
+        Whether translations are scaled to unit norm.
+    seed : int
+        For methods that train.
+    verbose : bool or "auto"
+    """
+    candidates = [candidate for method in methods for candidate in method.candidates()]
+    sample = without_copies(sample)
+    folds = held_out_folds(sample)
+    scores: list[list[np.ndarray]] = [[] for _ in candidates]
+    weights = []
+    with progress_bar(len(folds) * len(candidates), "choosing a method", "fit", verbose) as done:
+        for rows in folds:
+            fold = _Fold(moments, sample, rows)
+            weights.append(fold.weight)
+            for i, candidate in enumerate(candidates):
+                scores[i].append(fold.scores(candidate, seed))
+                done()
+    table = np.array([np.concatenate(part) for part in scores])  # (candidates, held-out rows, ranks and temperatures)
+    weight = np.concatenate(weights)
+    share = weight / weight.sum()
+    means = np.einsum("crj,r->cj", table, share)
+    own, at = means[:, 0], means[:, 1:].argmax(axis=1)
+    score = means[:, 1:].max(axis=1)
+    influence = np.take_along_axis(table[:, :, 1:], at[:, None, None], axis=2)[:, :, 0] - score[:, None]
+    best = chosen = int(np.argmax(score))
+    behind = score[best] - score
+    errors, behind_errors = (
+        np.sqrt(np.square(part) @ np.square(share)) for part in (influence, influence - influence[best])
+    )
+    level = np.flatnonzero(behind <= TIE)
+    if len(level) > 1:  # by squared errors of translations, in parts of the variance of new vectors
+        missed = np.zeros(len(level))
+        for rows in folds:
+            fold = _Fold(moments, sample, rows)
+            missed += [fold.error(candidates[i], unit, seed) for i in level]
+        chosen = int(level[np.argmin(np.round(missed / (np.trace(moments.new_scatter) * weight.sum()), 9))])
+    tried = [
+        Trial(candidate.name, settings_of(candidate), *map(float, numbers))
+        for candidate, *numbers in zip(candidates, score, own, errors, behind, behind_errors, strict=True)
+    ]
+    why = (
+        ("best" if chosen == best else "level with the best")
+        + f" of {len(candidates)} candidates by cross-validation over {table.shape[1]:,} pairs"
+        + ("" if chosen == best else ", and its translations are nearer")
+    )
+    chance = float(np.mean([np.reciprocal(np.arange(1.0, len(rows) + 1)).mean() for rows in folds]))
+    record = AlignmentChoice(
+        tried[chosen].method, tried[chosen].settings, tried[chosen].own, chance, table.shape[1], why,
+        tuple(sorted(tried, key=lambda trial: -trial.score)),
+    )  # fmt: skip
+    return candidates[chosen], record
+
+
+def without_copies(sample: RowSample) -> RowSample:
+    """Return the distinct pairs of a sample, each with the weight of all its copies: a weight of 2 is a pair twice.
+
+    Copies in several folds would be fitted on where they are held out, and answer each other in a search.
+    """
+    hashes = row_priorities({name: sample[name] for name in ("left", "right")})
+    _, first, which = np.unique(hashes, return_index=True, return_inverse=True)
+    if "weight" not in sample and len(first) == len(sample):
+        return sample
+    distinct = sample.part(first)
+    distinct.columns["weight"] = np.bincount(which, sample.columns.get("weight")).astype(float)
+    return distinct
+
+
+def held_out_folds(sample: RowSample) -> list[np.ndarray]:
+    """Return the rows of each fold: every fifth of the sample, whose order is that of a hash of the rows."""
+    n = min(len(sample), MOST_ROWS)
+    if n < FEWEST_ROWS:
+        raise InvalidInputError(
+            f"Choosing a method of PrefixAlignment needs at least {FEWEST_ROWS} pairs. Got {n}: give more pairs, or a "
+            "method with its settings, such as method=Procrustes()."
+        )
+    return [np.arange(n)[start::N_FOLDS] for start in range(N_FOLDS)]
+
+
+class _Fold:
+    """Held-out rows, and the moments of all others."""
+
+    def __init__(self, moments: CrossMoments, sample: RowSample, rows: np.ndarray):
+        held = sample.take(rows)
+        self.sample, self.rows = sample, rows
+        self.old, self.new = held["left"], held["right"]
+        weight = held.get("weight")
+        self.weight = np.ones(len(rows)) if weight is None else weight
+        part = CrossMoments().update(self.old, self.new, weight)
+        self.moments = moments.without(part)
+
+    def training_rows(self, candidate: AlignmentMethod, seed: int) -> AlignmentRows | None:
+        """Return the rows of the sample that are not held out, for a method that trains."""
+        if not candidate.trains:
+            return None
+        rest = self.sample.take(np.setdiff1d(np.arange(len(self.sample)), self.rows))
+        return AlignmentRows(rest["left"], rest["right"], rest.get("weight"), seed)
+
+    def scores(self, candidate: AlignmentMethod, seed: int) -> np.ndarray:
+        """Return, for each held-out row, its own text's reciprocal rank and log-probability at each temperature."""
+        encode_old, encode_new = candidate.comparing(self.moments, self.training_rows(candidate, seed))
+        old = unit_rows(encode_old(self.old, "choose"))
+        new = unit_rows(encode_new(self.new, "choose"))
+        cosines = new @ old.T
+        own = np.diag(cosines)[:, None]
+        ranks = 1.0 / (1.0 + (cosines > own).sum(axis=1))
+        return np.column_stack([ranks, own_log_probabilities(cosines)])
+
+    def error(self, candidate: AlignmentMethod, unit: bool, seed: int) -> float:
+        """Return the weighted sum of squared distances of held-out new vectors from the translations of their texts."""
+        translation = candidate.translating(self.moments, self.training_rows(candidate, seed))
+        found = translation(self.old, "choose")
+        return float(self.weight @ np.square((unit_rows(found) if unit else found) - self.new).sum(axis=1))
+
+
+def own_log_probabilities(cosines: np.ndarray) -> np.ndarray:
+    """Return what a softmax gives the diagonal, in logarithms: shape (n, number of temperatures)."""
+    above = cosines - np.diag(cosines)[:, None]
+    top = above.max(axis=1, keepdims=True)
+    spread = (above - top).astype(np.float32)  # 0 at most, so that nothing overflows
+    made = [top[:, 0] / t + np.log(np.exp(spread / np.float32(t)).sum(axis=1)) for t in _TEMPERATURES]
+    return -np.column_stack(made)

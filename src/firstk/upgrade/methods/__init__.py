@@ -1,0 +1,61 @@
+"""Methods of alignment, which bring the vectors of two models together: one file per method, one line in the registry.
+
+A method turns cross moments into translations and an ordered shared code (`firstk.contracts.AlignmentMethod`).
+"""
+
+from __future__ import annotations
+
+from firstk._base.checks import Registry
+from firstk.contracts import AlignmentMethod
+from firstk.upgrade.methods._linear import ClosedFormMethod, from_translations, with_shared_code
+from firstk.upgrade.methods.cca import CCA
+from firstk.upgrade.methods.lambda_orthogonal import LambdaOrthogonal
+from firstk.upgrade.methods.low_rank_affine import LowRankAffine
+from firstk.upgrade.methods.procrustes import Procrustes
+from firstk.upgrade.methods.procrustes_ridge import ProcrustesRidge
+from firstk.upgrade.methods.reduced_rank import ReducedRank
+from firstk.upgrade.methods.residual_mlp import ResidualMLP
+from firstk.upgrade.methods.ridge import Ridge
+from firstk.upgrade.methods.whitened_ridge import WhitenedRidge
+
+REGISTRY: Registry[AlignmentMethod] = Registry(
+    "method",
+    "CCA(shrinkage=0.3)",
+    {
+        method.name: method
+        for method in (
+            Procrustes,
+            Ridge,
+            ProcrustesRidge,
+            ReducedRank,
+            CCA,
+            WhitenedRidge,
+            LambdaOrthogonal,
+            LowRankAffine,
+            ResidualMLP,
+        )
+    },
+    protocol=AlignmentMethod,
+    owner="PrefixAlignment",
+)
+# What "auto" chooses among.
+AUTO: tuple[str, ...] = (Ridge.name, ProcrustesRidge.name, WhitenedRidge.name)
+PUBLIC, resolve, restore = REGISTRY.public, REGISTRY.resolve, REGISTRY.restore
+
+__all__ = [
+    "AUTO",
+    "CCA",
+    "ClosedFormMethod",
+    "LambdaOrthogonal",
+    "LowRankAffine",
+    "Procrustes",
+    "ProcrustesRidge",
+    "ReducedRank",
+    "ResidualMLP",
+    "Ridge",
+    "WhitenedRidge",
+    "from_translations",
+    "resolve",
+    "restore",
+    "with_shared_code",
+]

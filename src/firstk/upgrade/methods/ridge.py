@@ -1,0 +1,58 @@
+"""Ridge regression in both directions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from firstk.moments import CrossMoments
+from firstk.upgrade.methods._linear import TranslationMethod, inverse, shrunk_values, to_scale
+
+# Smallest shrinkages last: with few pairs they lose, with many they win.
+SHRINKAGES = (0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.003)
+
+
+@dataclass(frozen=True)
+class Ridge(TranslationMethod):
+    """``W = t ((1 - a) C + a c I)^-1 (1 - a) E[a b^T]``, C the old covariance and c its mean eigenvalue.
+
+    Parameters
+    ----------
+    shrinkage : float in [0, 1] or "auto"
+        a. 0 is least squares; near 1 the map is the cross-covariance, scaled.
+
+    Notes
+    -----
+    The minimum of ``(1 - a) E|W^T a - b|^2 + a c |W|^2`` over W (Hoerl and Kennard 1970), with a penalty that does not
+    depend on the scale of the vectors, times the t of least squares, so that translations are not too short. The way
+    back is a regression of its own, with the same shrinkage: the inverse of W would blow up what W shrank.
+    """
+
+    shrinkage: float | Literal["auto"] = "auto"
+
+    name: ClassVar[str] = "ridge"
+    grid: ClassVar[dict[str, tuple[float, ...]]] = {"shrinkage": SHRINKAGES}
+
+    def translation(self, moments: CrossMoments) -> np.ndarray:
+        """Return W."""
+        return ridge_map(moments, float(self.shrinkage))
+
+
+def ridge_map(moments: CrossMoments, shrinkage: float, target: np.ndarray | None = None) -> np.ndarray:
+    """Return ``((1 - a) C + a c I)^-1 ((1 - a) E[a b^T] + a c T)``, shape (p, q), to the scale of least squares.
+
+    With ``C = V diag(v) V^T``, `target` is ``V^T T``; zero if not given.
+    """
+    values, vectors = moments.old_eigen
+    pull = (1.0 - shrinkage) * in_old_axes(moments, "cross", lambda: moments.cross)
+    if target is not None:
+        pull = pull + shrinkage * values.mean() * target
+    return to_scale(vectors @ (inverse(shrunk_values(values, shrinkage))[:, None] * pull), moments)
+
+
+def in_old_axes(moments: CrossMoments, name: str, compute: Callable[[], np.ndarray]) -> np.ndarray:
+    """Return a map of old vectors, shape (p, q), as one of their principal coordinates, found once for all settings."""
+    return moments.once((name, "in old axes"), lambda: moments.old_eigen[1].T @ compute())

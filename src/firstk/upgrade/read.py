@@ -1,0 +1,175 @@
+"""The data of an upgrade from files: a store, new vectors of some of its rows, queries of both models, judgements."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from firstk import Search
+from firstk._base.atomic_file import atomic_file
+from firstk.advice import File, Judged, RowNames, RowsOfFile, VectorSource, column_of, read_judged, read_side
+from firstk.data.files import open_vectors
+from firstk.data.remote import place_of, shown_place
+from firstk.exceptions import InvalidInputError
+from firstk.moments import check_none_missing
+from firstk.upgrade.data import BY_LABEL, UpgradeData
+from firstk.upgrade.pairing import check_correspond, id_columns, paired
+
+
+@dataclass(frozen=True)
+class UpgradeFiles:
+    """Where the data of an upgrade are.
+
+    Attributes
+    ----------
+    old : VectorSource
+        The store as the old model embedded it, with its queries and their judgements. In place of judgements, a label:
+        a column of the store, and of the queries if there are any. A query is answered by a row of its own label;
+        without queries, some pairs become the queries.
+    new : path
+        Rows of the store by the new model.
+    queries_new : path, optional
+        The same queries by the new model.
+    vectors_new : str, optional
+        Vector column of the new model's files; that of the old ones if not given.
+    metric : str, optional
+        As in `UpgradeData`.
+    """
+
+    old: VectorSource
+    new: File
+    queries_new: File | None = None
+    vectors_new: str | None = None
+    metric: str | None = None
+
+    def newer(self, file: File) -> VectorSource:
+        """Return where vectors of the new model are."""
+        return VectorSource(file, self.vectors_new or self.old.vectors, nan=self.old.nan)
+
+    def check(self) -> None:
+        """Raise for options that do not go together, before anything is read."""
+        old, asked = self.old, self.queries_new is not None
+        if old.queries is not None and not asked:
+            raise InvalidInputError("--queries-old needs --queries-new: the same queries, embedded by the new model.")
+        if old.relevance is not None and not asked:
+            raise InvalidInputError(
+                "--relevance judges documents for queries: give them as --queries-new, and as --queries-old to score "
+                "staying."
+            )
+        if old.labels is not None:
+            raise InvalidInputError(f"--label is a column of OLD. Got the file '{old.labels}'.")
+        if old.relevance is not None and old.label is not None:
+            raise InvalidInputError("Labels take the place of judgements: give --label or --relevance, not both.")
+        if old.label is not None and self.metric not in (None, BY_LABEL):
+            raise InvalidInputError(f"--label is scored by {BY_LABEL}: leave --metric {self.metric} out.")
+        given = {"--filter": old.filter, "--query-weight": old.query_weight, "--by-row": old.by_row or None}
+        useless = [option for option, value in given.items() if value is not None]
+        if useless and old.relevance is None:
+            raise InvalidInputError(f"{' and '.join(useless)} belong to --relevance, which is missing.")
+
+
+def read_upgrade(files: UpgradeFiles) -> tuple[UpgradeData, tuple[str, ...]]:
+    """Read the data of an upgrade, and return how rows were paired.
+
+    Rows that do not embed the same texts raise an error.
+    """
+    files.check()
+    place = files.old
+    query_id, document_id = RowNames(place.ids).columns() or (None, None)
+    new = read_side(files.new, files.newer(files.new), document_id)
+    judged = None
+    if place.relevance is None:
+        old = read_side(place.source, place, document_id, place.label)
+    else:  # judgements name queries of the old model, or else of the new one
+        gone = place.queries is None
+        judged = read_judged(replace(place, queries=files.queries_new) if gone else place, same_width=not gone)
+        old = _as_rows(place.source, place, np.asarray(judged.data.stored), judged, 1, document_id)
+    pairs = paired(old, new, document_id)
+    check_correspond(old.X[pairs.old], new.X[pairs.new], (_name(place.source), _name(files.new)))
+    labels = None if place.label is None else _labels(old, place.label)
+    if labels is not None and files.queries_new is None:
+        data = UpgradeData.from_labels(old.X, new.X[pairs.new], labels, pairs.old)
+        asked = f"{len(data.queries_new):,} of them are the queries, and no alignment is fitted on these"  # type: ignore[arg-type]
+        said = f"{asked}: a query is answered where the nearest row has its {place.label!r}."
+        return data, (pairs.said, said)
+    queries, *told = _queries(files, judged, query_id)
+    search = None if judged is None else judged.data
+    if isinstance(search, Search):
+        queries |= {"relevance": search.relevance, "query_weight": search.weight}
+        queries |= {"query_field": search.query_field, "document_field": search.document_field}
+    data = UpgradeData(old.X, new.X[pairs.new], pairs.old, metric=files.metric, document_label=labels, **queries)
+    return data, (pairs.said, *told)
+
+
+def _queries(files: UpgradeFiles, judged: Judged | None, ids: str | None) -> tuple:
+    """Return the queries of both models, row by row the same ones, in the order of the judged ones if there are any.
+
+    What follows says how they were paired.
+    """
+    place, file, label = files.old, files.queries_new, files.old.label
+    if file is None:
+        return ({},)
+    asked = None if judged is None else np.asarray(judged.data.queries)  # type: ignore[union-attr]
+    if place.queries is None:
+        if asked is not None:
+            return ({"queries_new": asked},)
+        alone = read_side(file, files.newer(file), ids, label)
+        return ({"queries_new": alone.X, "query_label": None if label is None else _labels(alone, label)},)
+    new = read_side(file, files.newer(file), ids)
+    if judged is None or asked is None:
+        old = read_side(place.queries, replace(place, source=place.queries), ids, label)
+    else:
+        old = _as_rows(place.queries, place, asked, judged, 0, ids)
+    pairs = paired(old, new, ids, "queries")
+    if asked is not None:
+        missing = np.setdiff1d(np.asarray(judged.data.relevance)[:, 0], pairs.old)  # type: ignore[union-attr]
+        if len(missing):
+            raise InvalidInputError(
+                f"'{shown_place(file)}' lacks {len(missing):,} of the queries that '{place.relevance}' judges: embed "
+                "all of them with the new model."
+            )
+    queries_new = np.zeros((len(old.X), new.X.shape[1]), dtype=new.X.dtype)
+    queries_new[pairs.old] = new.X[pairs.new]
+    kept = pairs.old if asked is None else np.arange(len(old.X))
+    labels = None if label is None else _labels(old, label)[kept]
+    return {"queries_old": old.X[kept], "queries_new": queries_new[kept], "query_label": labels}, pairs.said
+
+
+def _labels(side: RowsOfFile, label: str) -> np.ndarray:
+    """Return the labels of rows that were read; missing ones raise."""
+    column = column_of(side.table, label)[side.rows]
+    check_none_missing(column, f"Column '{label}' of '{side.table.path}'", side.rows)
+    return column
+
+
+def _as_rows(path: File, place: VectorSource, X: np.ndarray, judged: Judged, side: int, ids: str | None) -> RowsOfFile:
+    """Return rows that were read with judgements."""
+    assert judged.file_rows is not None
+    table = open_vectors(path, place.vectors, beside=[] if ids is None else [ids], nan=place.nan)
+    return RowsOfFile(X, None, table, judged.file_rows[side])
+
+
+def write_order(path: Path, files: UpgradeFiles, worth: np.ndarray, row_numbers: np.ndarray | None = None) -> int:
+    """Write the rows of the store, those of the highest worth first, by an atomic write; return how many.
+
+    `row_numbers` are places among the rows that were read, where not all of them are in the store. Rows are named by
+    the column of ids, or by their numbers where there is none.
+    """
+    named = RowNames(files.old.ids).columns()
+    old = read_side(files.old.source, files.old, named and named[1])
+    name = named[1] if named else next(iter(id_columns(old)), None)
+    names = old.rows if name is None else column_of(old.table, name)[old.rows]
+    names = names if row_numbers is None else names[row_numbers]
+    order = np.argsort(-worth, kind="stable")
+    with atomic_file(path, "An order of rows", kinds=(".csv",)) as temporary, temporary.open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow((name or "row", "worth"))
+        table.writerows((names[row], f"{worth[row]:.6g}") for row in order)
+    return len(order)
+
+
+def _name(path: File) -> str:
+    return place_of(str(path)).name or str(path)

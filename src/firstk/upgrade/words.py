@@ -1,0 +1,398 @@
+"""An upgrade in words: what to do in four lines, and the rest for those who ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from firstk.quality import CONFIDENCE, TOLERANCE, Difference
+from firstk.upgrade.records import HELD_OUT, MIX, QUERIES, RE_EMBED, STAY, STORE, TRANSLATE, Option, Pool, UpgradeReport
+from firstk.upgrade.verdict import FEWEST_QUERIES, JUDGE, UNDECIDED, Verdict, clearly_better, is_open, loses
+from firstk.words import number_of, rounded_up
+
+# Gain by which prices are compared.
+_POINT = 0.01
+INTERVAL = f"{100 * CONFIDENCE:g} % interval"
+
+
+def heading(verdict: Verdict) -> str:
+    """Return what to do as a title."""
+    if verdict.action == STAY and verdict.terms.budget_rows is None and clearly_better(verdict.report) is not None:
+        return "Stay with the old model, or re-embed everything"
+    if verdict.option is not None and verdict.option.kind == QUERIES:
+        return "Translate new queries"
+    return {
+        STAY: "Stay with the old model",
+        TRANSLATE: "Translate the store",
+        MIX: "Re-embed a part, translate the rest",
+        RE_EMBED: "Re-embed everything",
+        JUDGE: "Find out what is relevant first",
+        UNDECIDED: "Undecided",
+    }[verdict.action]
+
+
+def answer(verdict: Verdict) -> list[str]:
+    """Return what to do and why, and what re-embedding gains: three lines at most."""
+    lines = [_what(verdict)]
+    if verdict.free is not None:
+        lines.append(_what(verdict.free))
+    if verdict.complete:
+        return [_whole(verdict), f"If they are a sample of a larger store: {lines[0]}", *lines[1:]]
+    return [*lines, *([] if verdict.free is not None else _about_re_embedding(verdict))]
+
+
+def explanation(verdict: Verdict) -> list[str]:
+    """Return what else there is to say: other options, how scores were measured, what more pairs would bring."""
+    return [
+        *(_about_re_embedding(verdict) if verdict.free is not None or verdict.complete else ()),
+        *_about_budgets(verdict),
+        *_about_halves(verdict),
+        *_about_other_translations(verdict.report),
+        *_about_mixes(verdict.report),
+        *_about_pairs(verdict),
+        *_about_rolling_back(verdict),
+        *notes(verdict.report),
+    ]
+
+
+# -- what to do ------------------------------------------------------------------------------------------------
+
+
+def _what(verdict: Verdict) -> str:
+    report, gain = verdict.report, verdict.gain
+    pool = report.pools[0]
+    stay, translated = pool.find(STAY), pool.translation
+    score = f"new queries find {_score(report, translated.score)}"
+    if verdict.reason == "retired":
+        lost = "" if stay is None else f"; the old model's own queries had {_score(report, stay.score)}"
+        return f"{_translating(report)}: the old model is retired, and {score}{lost}."
+    if verdict.reason == "no queries":
+        return f"{_translating(report)}: the old model's queries were not given, so staying has no score; {score}."
+    if verdict.reason == "budget":
+        return _paid(verdict)
+    assert stay is not None
+    assert gain is not None
+    if not report.judged:
+        found = (
+            f"the translation finds {100 * translated.score.value:.0f} % of the new model's ten nearest, the old model "
+            f"{100 * stay.score.value:.0f} %: fidelity to the new model, not relevance"
+        )
+        if verdict.action == JUDGE:
+            return f"Stay until some queries are judged (--relevance), or rows are labelled (--label); {found}."
+        return f"Stay with the old model: a translation is further from the new model than the old one is; {found}."
+    figures = f"translating has {translated.score.value:.3f}, staying {stay.score.value:.3f}; {_queries(pool)}"
+    if verdict.action == UNDECIDED:
+        return _undecided(verdict, figures)
+    if verdict.action == TRANSLATE:
+        return f"{_translating(report)}: it gains {_size(gain)} of {report.metric} over staying ({figures})."
+    if verdict.reason == "loses":
+        why = f"translating loses {_size(gain)} of {report.metric} ({figures})"
+    else:
+        why = f"translating shows no clear gain in {report.metric} ({_signed(gain)}; {figures})"
+    everything = clearly_better(report)
+    if everything is None or everything.gain is None:
+        return f"Stay with the old model: {why}."
+    more = f"re-embedding all gains {_size(everything.gain)} over staying"
+    if verdict.terms.budget_rows is None:
+        return f"Stay or re-embed: {why}; {more}."
+    if not verdict.terms.pays(everything.option, report.rows):
+        return f"Stay with the old model: {why}; {more}, and is beyond the budget."
+    return f"Without re-embedding, stay with the old model: {why}."
+
+
+def _undecided(verdict: Verdict, figures: str) -> str:
+    """Say what would decide, and what is open."""
+    report, gain = verdict.report, verdict.gain
+    assert gain is not None
+    wanted = []
+    if verdict.more_rows is not None:
+        wanted.append(f"embed {number_of(rounded_up(verdict.more_rows), 'more row')}")
+    if verdict.more_queries is not None:
+        wanted.append(f"judge {_plural(rounded_up(verdict.more_queries), 'more query')}")
+    what = f"Undecided: {' and '.join(wanted)}, and stay until then."
+    if verdict.reason == "few":
+        return f"{what} {_queries(report.pools[0])} {_are(report.pools[0])} too few to tell ({figures})."
+    said = []
+    if loses(gain):
+        said.append(f"translating loses {_size(gain)} of {report.metric} ({figures})")
+    elif is_open(gain):
+        said.append(f"whether translating gains is open: {_signed(gain)} of {report.metric} ({figures})")
+    else:
+        said.append(f"translating gains nothing ({_signed(gain)}; {figures})")
+    pool, everything = report.pool(HELD_OUT), report.re_embedded
+    more = None if everything is None else everything.gain
+    if report.re_embedding and more is None:
+        said.append("re-embedding has no score, because no held-out row answers a query")
+    elif pool is not None and more is not None and (pool.queries < FEWEST_QUERIES or is_open(more)):
+        said.append(f"whether re-embedding gains is open: {_signed(more)} ({_queries(pool)})")
+    return f"{what} {_first_up('; '.join(said))}."
+
+
+def _whole(verdict: Verdict) -> str:
+    """Say what to do if both models have embedded the whole store: re-embedding is done."""
+    report, everything = verdict.report, verdict.report.re_embedded
+    start = f"Both models have embedded all {report.rows:,} rows. If they are your whole store,"
+    gain = None if everything is None else everything.gain
+    if gain is None or not report.judged:
+        return f"{start} search the new vectors: nothing has to be translated."
+    if gain.clear:
+        return f"{start} search the new vectors: they gain {_size(gain)} of {report.metric} over staying."
+    if loses(gain):
+        return f"{start} stay with the old vectors: the new ones lose {_size(gain)} of {report.metric}."
+    return f"{start} search either: their {report.metric} shows no clear difference ({_signed(gain)})."
+
+
+def _translating(report: UpgradeReport) -> str:
+    """Return the recommended translation as something to do."""
+    option = report.translation
+    if option.kind == QUERIES:
+        return f"Translate new queries into the old space ({option.method})"
+    if option.k is None:
+        return f"Translate the store into the new space ({option.method})"
+    return f"Translate the store into a shared code ({option.method}, k = {option.k})"
+
+
+# -- what costs something --------------------------------------------------------------------------------------
+
+
+def _paid(verdict: Verdict) -> str:
+    report, option = verdict.report, verdict.option
+    pool = report.pool(HELD_OUT)
+    assert option is not None
+    assert pool is not None
+    gain = verdict.over(next(one for one in pool.options if one.option == option))
+    assert gain is not None
+    return (
+        f"{_first_up(option.name)}: it gains {_size(gain)} of {report.metric} over {_free(verdict)} among held-out "
+        f"pairs, and takes {_cost(verdict, option)}."
+    )
+
+
+def _free(verdict: Verdict) -> str:
+    return "staying" if verdict.stays else "translating"
+
+
+def _about_re_embedding(verdict: Verdict) -> Iterator[str]:
+    """Say what re-embedding gains, and what it costs."""
+    report, everything = verdict.report, verdict.report.re_embedded
+    pool = report.pool(HELD_OUT)
+    if pool is None or everything is None:
+        return
+    cost = _cost(verdict, everything.option)
+    if not report.judged:
+        yield f"Re-embedding all takes {cost}, and finds the new model's neighbors by definition."
+        return
+    stays = everything.gain is not None and (verdict.free or verdict).action != TRANSLATE
+    than = "staying" if stays else f"translating ({pool.translation.option.form})"
+    gain = everything.gain if stays else everything.over_translating
+    assert gain is not None
+    said = f"shows no clear gain over {than} ({_signed(gain)})"
+    if gain.clear:
+        said = f"gains {_size(gain)} over {than}"
+    elif loses(gain):
+        said = f"loses {_size(gain)} against {than}"
+    price = verdict.terms.price(everything.option, report.rows)
+    each = ""
+    if price is not None and gain.clear:
+        each = f": {money(price * _POINT / gain.value)} for each {_POINT:g} of {report.metric}"
+    yield f"Re-embedding all {said}, and takes {cost}{each} ({_queries(pool)} among {pool.rows:,} held-out pairs)."
+
+
+def _about_budgets(verdict: Verdict) -> Iterator[str]:
+    report, terms = verdict.report, verdict.terms
+    if verdict.action == MIX and report.calibration is not None:
+        offset, scale = report.calibration
+        yield (
+            f"In one search, a cosine s with a row that was translated into the new space counts {offset:+.3f} "
+            f"{scale:+.3f} s, one with a new row as it is."
+        )
+    if terms.budget_rows is not None and verdict.free is None and report.judged and report.re_embedded is not None:
+        yield f"No part of the store that {terms.budget_rows:,} rows pay for clearly gains over {_free(verdict)}."
+
+
+def _about_mixes(report: UpgradeReport) -> Iterator[str]:
+    """Say why a store of which a part is embedded anew scores less than one that is only translated."""
+    pool = report.pool(HELD_OUT)
+    if pool is None:
+        return
+    taken = pool.translation
+    less = [one for one in pool.options if one.option.kind == MIX and one.score.value < taken.score.value]
+    if not less:
+        return
+    *some, last = (f"{100 * one.option.share:.3g}" for one in less)
+    shares = f"{', '.join(some)} or {last} %" if some else f"{last} %"
+    wanted = Option(TRANSLATE, less[0].option.method)
+    base = next((one for one in pool.options if one.option == wanted and one is not taken), None)
+    why = "scores of new and of translated rows are comparable in one search only roughly"
+    if base is not None:
+        why = (
+            "a search cannot mix spaces, so the remaining rows are translated into the new space, which alone has "
+            f"{base.score.value:.3f}"
+        )
+    yield (
+        f"Re-embedding the best {shares} scores less than translating alone ({taken.option.form}, "
+        f"{taken.score.value:.3f}): {why}."
+    )
+
+
+def _cost(verdict: Verdict, option: Option) -> str:
+    price = verdict.terms.price(option, verdict.report.rows)
+    rows = number_of(verdict.terms.embedded(option, verdict.report.rows), "row")
+    return rows if price is None else f"{rows}, a price of {money(price)}"
+
+
+# -- how sure, and how back ------------------------------------------------------------------------------------
+
+
+def _about_halves(verdict: Verdict) -> Iterator[str]:
+    """Say why a gain is not that of the table."""
+    table = verdict.report.pools[0].translation.gain
+    if verdict.report.cross_fitted_gain is not None and table is not None:
+        yield (
+            "That gain is measured by halves: one half of the queries chooses the translation, the other half scores "
+            f"it. On the queries that chose it, the translation has {_signed(table)}."
+        )
+
+
+def _about_other_translations(report: UpgradeReport) -> Iterator[str]:
+    """Say why the translation of the highest score is not the one that is recommended."""
+    best, taken = report.pools[0].best_translation, report.pools[0].translation
+    if best.over_translating is not None and best.over_translating.value > 0:
+        why = "which is not clearly more" if report.judged else "but neighbors do not say what is relevant"
+        yield (
+            f"Of the translations, {best.option.form} scores highest, {why} ({_signed(best.over_translating)}): "
+            f"{taken.option.form} was chosen by cross-validation."
+        )
+
+
+def _about_pairs(verdict: Verdict) -> Iterator[str]:
+    """Say whether more pairs would help the translation."""
+    report = verdict.report
+    if len(report.learning) < 2:
+        return
+    before, last = report.learning[-2:]
+    assert last.step is not None
+    if last.step.clear:
+        wanted = min(2 * last.pairs, verdict.terms.rows or report.rows)
+        more = f"try {wanted:,}"
+        if wanted <= report.pairs:  # some were held out, to score the others
+            more = f"the one that is saved is fitted on all {report.pairs:,} pairs"
+        step = f"from {before.pairs:,} to {last.pairs:,} the translation gained {_size(last.step)}"
+        yield f"More pairs help: {step}; {more}."
+    elif last.step.high < TOLERANCE:
+        yield f"{last.pairs:,} pairs are enough: the last doubling gained {_signed(last.step)}."
+    else:
+        yield f"Whether {last.pairs:,} pairs are enough cannot be told: the last doubling gained {_signed(last.step)}."
+
+
+def _about_rolling_back(verdict: Verdict) -> Iterator[str]:
+    if verdict.action in (TRANSLATE, MIX, RE_EMBED):
+        yield "To roll back, translate the rows that the new model alone has embedded into the old space."
+
+
+def notes(report: UpgradeReport) -> Iterator[str]:
+    """Yield what is to be known of how scores came about."""
+    if report.complete:
+        yield (
+            f"Both models have embedded all {report.rows:,} rows, so they are taken for a sample of a store: "
+            "alignments are fitted on two thirds of them, and everything is scored among the others."
+        )
+    if report.re_embedding and report.re_embedded is None:
+        yield (
+            "No held-out pair is relevant to a query, so re-embedding could not be scored: embed the rows that are "
+            "judged with the new model, too."
+        )
+    for pool in report.pools:
+        if pool.queries < FEWEST_QUERIES:
+            yield (
+                f"{_queries(pool)} among {pool.rows:,} rows ({pool.name}) {_are(pool)} too few for a verdict, which "
+                f"takes {FEWEST_QUERIES}."
+            )
+    if not report.judged:
+        yield (
+            "This is fidelity to the new model, not relevance: translations that keep most neighbors have lost to "
+            "staying. With --relevance the options are compared by your own judgements, with --label by labels."
+        )
+    order = report.order_gain
+    if order is not None:
+        said = "is better than a random one" if order.clear else "is not clearly better than a random one"
+        if loses(order):
+            said = "is worse than a random one, so choose rows at random"
+        yield f"The order of re-embedding {said}: {_signed(order)}."
+
+
+# -- tables ----------------------------------------------------------------------------------------------------
+
+
+def tables(verdict: Verdict) -> Iterator[str]:
+    """Yield the options of each pool as lines of a table, what is recommended of the translations with a mark."""
+    report = verdict.report
+    for pool in report.pools:
+        whole = pool.name == STORE
+        where = "rows of the store" if whole else "pairs that were held out"
+        fitted = "" if whole else f"; alignments are fitted on the other {pool.pairs:,}"
+        shown = [one for one in pool.options if one.option.method == pool.translation.option.method]
+        shown = sorted({*shown, *pool.methods}, key=pool.options.index)
+        wide = max(len(one.option.name) for one in shown) + 4
+        yield ""
+        yield f"{report.metric}, {_queries(pool)} among {'all ' if whole else ''}{pool.rows:,} {where}{fitted}:"
+        yield f"{'':<{wide}}{'score':>7}  {INTERVAL:<16}{'gain':>7}  {INTERVAL:<18}{'rows embedded':>13}"
+        for one in shown:
+            mark, score, gain = "* " if one is pool.translation else "  ", one.score, one.gain
+            ends = f"{score.low:.3f} to {score.high:.3f}"
+            more, within = ("", "") if gain is None else (f"{gain.value:+.3f}", f"{gain.low:+.3f} to {gain.high:+.3f}")
+            yield (
+                f"{mark}{one.option.name:<{wide - 2}}{score.value:>7.3f}  {ends:<16}{more:>7}  {within:<18}"
+                f"{verdict.terms.embedded(one.option, report.rows):>13,}"
+            )
+    yield ""
+    yield "* the translation that is saved. Of other methods the form that scores highest is shown."
+    if len(report.learning) > 1:
+        points = ", ".join(f"{point.pairs:,}: {point.score.value:.3f}" for point in report.learning)
+        yield f"The translation by number of pairs: {points}."
+    old, new = report.widths
+    chosen = f" ({report.reason})" if report.reason else ""
+    yield f"Old vectors have {old} numbers, new ones {new}. Translated by {report.method}{chosen}."
+
+
+# -- numbers ---------------------------------------------------------------------------------------------------
+
+
+def money(amount: float) -> str:
+    """Return an amount as text, without a currency.
+
+    Examples
+    --------
+    >>> money(1234.5), money(50.0), money(0.123)
+    ('1,234', '50', '0.12')
+    """
+    return f"{amount:,.0f}" if amount >= 100 or amount == round(amount) else f"{amount:,.2f}"
+
+
+def _queries(pool: Pool) -> str:
+    return _plural(pool.queries, "query")
+
+
+def _are(pool: Pool) -> str:
+    return "is" if pool.queries == 1 else "are"
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun if count == 1 else noun.removesuffix('y') + 'ies'}"
+
+
+def _score(report: UpgradeReport, score: Difference) -> str:
+    return f"{score.value:.3f} of {report.metric} ({score.low:.3f} to {score.high:.3f})"
+
+
+def _size(gain: Difference) -> str:
+    """Return the size of a gain or loss with the ends of its interval, the smaller one first."""
+    ends = sorted((abs(gain.low), abs(gain.high)))
+    return f"{abs(gain.value):.3f} ({ends[0]:.3f} to {ends[1]:.3f})"
+
+
+def _signed(gain: Difference) -> str:
+    return f"{gain.value:+.3f}, {gain.low:+.3f} to {gain.high:+.3f}"
+
+
+def _first_up(text: str) -> str:
+    return text[0].upper() + text[1:]
