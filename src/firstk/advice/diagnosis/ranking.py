@@ -8,7 +8,7 @@ from typing import Any
 
 from firstk._base.json_records import check_fields
 from firstk.quality.curve import PrefixCurve
-from firstk.quality.paired import Difference
+from firstk.quality.paired import SAME, Difference
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,6 @@ class Margin:
     high: float
 
     @property
-    def difference(self) -> Difference:
-        """How far it is ahead of the best one: not at all."""
-        return Difference(-self.behind, -self.high, -self.low)
-
-    @property
     def clear(self) -> bool:
         """Whether the difference exceeds its noise."""
         return Difference(self.behind, self.low, self.high).clear
@@ -40,7 +35,7 @@ class Margin:
     @property
     def level(self) -> bool:
         """Whether the objective may be taken instead of the best one."""
-        return self.difference.level
+        return self.behind <= SAME or Difference(-self.behind, -self.high, -self.low).level
 
 
 @dataclass(frozen=True)
