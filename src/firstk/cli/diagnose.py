@@ -69,8 +69,8 @@ def diagnose(
     """Try every objective that the data allow on a sample, rank them, and print the command to run next.
 
     Objectives are evaluated on held-out rows (or pairs, or queries) at 8, 16, 32 and 64 coordinates as float32; 'firstk
-    fit' then tells what they keep in fewer bytes, next to PCA and SVD. Also named: copies, contradictory labels, columns
-    that do not vary, and whatever else is wrong with the vectors. --explain adds intervals, norms and dimensions.
+    fit' then tells what they keep in fewer bytes, next to PCA and SVD. Also named: copies, contradictory labels,
+    columns that do not vary, and what else is wrong with the vectors. --explain adds intervals, norms and dimensions.
     """
     from firstk.advice.diagnosis import diagnose_gathered
 

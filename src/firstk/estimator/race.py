@@ -85,7 +85,7 @@ class Race:
 
     def means(self) -> np.ndarray:
         """Return the mean score of each candidate over the folds in which it took part."""
-        return np.nanmean(self.scores[: len(self._draws)], axis=0)
+        return np.asarray(np.nanmean(self.scores[: len(self._draws)], axis=0))
 
     def _drop(self) -> None:
         """Drop those that are clearly beaten."""

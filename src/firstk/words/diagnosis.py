@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from firstk.data.task import FEWEST_NEW
-from firstk.quality.paired import TOLERANCE
-from firstk.words.choice import ABOVE_RAW
+from firstk.words.choice import ABOVE_RAW, NOTABLE
 from firstk.words.text import number_of, score_text
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ def _findings(ranking: Ranking) -> Iterator[str]:
             f"{score / curve.input_score:.0%} at k = {k}" for k, score in zip(curve.k, curve.score, strict=True)
         )
         of = "ten nearest neighbors" if ranking.task == "none" else f"raw vectors' {curve.metric}"
-        above = f" {ABOVE_RAW}" if max(curve.score) > (1 + TOLERANCE) * curve.input_score else ""
+        above = f" {ABOVE_RAW}" if max(curve.score) > (1 + NOTABLE) * curve.input_score else ""
         yield f"Of the {of} {ranking.choice} keeps {kept}.{above}"
     if ranking.known:
         yield _about_new(ranking)
