@@ -213,7 +213,8 @@ def _problem(code: str, found: Vectors) -> str:
     units = "" if found.dead_columns else " If columns differ in units, scale them first."
     sentences = {
         "contradictions": f"{several} with more than one label; no classifier can get all of these right.",
-        "copies": f"{number_of(found.copies, 'copy', 'copies')} of an earlier row ({found.copies / found.rows:.2%}).",
+        "copies": f"{number_of(found.copies, 'row repeats', 'rows repeat')} an earlier row exactly "
+        f"({found.copies / found.rows:.2%}).",
         "zeros": f"{number_of(found.zero_rows, 'row')} of zeros, whose cosines are undefined.",
         "lossless": f"{found.exact_width} coordinates keep these vectors without loss: their rank is below their width "
         f"{found.width}.",
