@@ -52,7 +52,5 @@ def test_no_other_constants():
 
 
 def test_constants_are_found():
-    source = (
-        "DRAWS, X = 100, 2\n_LEVEL_TOLERANCE: float = 0.1\nf(confidence=0.9)\ndef g(a, *, resamples=1000): ..."
-    )
+    source = "DRAWS, X = 100, 2\n_LEVEL_TOLERANCE: float = 0.1\nf(confidence=0.9)\ndef g(a, *, resamples=1000): ..."
     assert list(constants(source)) == ["DRAWS", "_LEVEL_TOLERANCE", "resamples", "confidence"]

@@ -387,8 +387,8 @@ def _rows_for(encoder: FittedEncoder, request: Request, metric: str) -> FileTask
         # Where nothing is known of these rows, or all were seen, the usual draw gives rows to look among all the same.
         known = overlap is not None and len(overlap.held) > 0
         parts = overlap if known and overlap is not None else draw(stream.rows, HELD_OUT, SEED)
-        among, spare = (parts.reference, None) if known else _halves(parts.reference, request.most)
-        found, reference = stream.take([_at_most(part, request.most) for part in (parts.held, among)])
+        searched, spare = (parts.reference, None) if known else _halves(parts.reference, request.most)
+        found, reference = stream.take([_at_most(part, request.most) for part in (parts.held, searched)])
         others = None if spare is None else stream.take([spare])[0]
         _check_some(found, place.source)
         said = (
