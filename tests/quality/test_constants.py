@@ -12,7 +12,7 @@ ARGUMENTS = ("confidence", "resamples")
 # What bears such a name and compares no scores.
 OTHER = {
     ("retrieval/store.py", "_UNIT_TOLERANCE"): "norms that count as 1",
-    ("estimator/checking.py", "TOLERANCE"): "what `check` lets a score fall before it says so: its user's to set",
+    ("estimator/check.py", "TOLERANCE"): "what `check` lets a score fall before it says so: its user's to set",
     ("integrations/moving/checksum.py", "_TOLERANCE"): "rounding of stored numbers",
     ("integrations/moving/checksum.py", "_DEVIATIONS"): "of that rounding",
 }
