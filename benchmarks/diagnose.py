@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from firstk.advice.new_documents import population_of, with_seen
 
 from firstk import PrefixEncoder, diagnose, objectives
 from firstk.advice.diagnosis import Ranking, Trial
+from firstk.advice.evaluate import told_apart
 from firstk.data import load_digits
-from firstk.metrics import EvaluationData
+from firstk.data.task import Data, Pairs, Rows, Search
 from firstk.metrics.bootstrap import PerRowScores, resampled_scores
 from firstk.metrics.curve import per_row_scores
 from firstk.moments.fingerprint import document_hashes
@@ -52,14 +52,14 @@ class Case:
     rows: tuple[np.ndarray, ...]  # X, or X and y
     pairs: tuple[np.ndarray, ...]  # left and right, and perhaps scores
     metric: str
-    test: EvaluationData
-    everything: EvaluationData | None = None  # all queries, where `test` is those for new documents
+    test: Data
+    everything: Data | None = None  # all queries, where `test` is those for new documents
 
 
 def labelled(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> Case:
     """Return a case of labels, by 1-NN accuracy among all training rows."""
     some = np.sort(np.random.default_rng(0).permutation(len(X_test))[:MOST_TESTED])
-    test = EvaluationData(X=X_test[some], y=y_test[some], X_ref=X, y_ref=y)
+    test = Rows(X_test[some], y_test[some], reference=Rows(X, y))
     return Case({"X": X, "y": y}, (X, y), (), "1nn_accuracy", test)
 
 
@@ -85,9 +85,7 @@ def stsb() -> Case:
     left, right, scores = sts.part("test")
     X = sts.vectors[np.unique(sts.pairs_train)]
     pairs = sts.part("train")
-    return Case(
-        {"X": X, "pairs": pairs}, (X,), pairs, "spearman", EvaluationData(left=left, right=right, scores=scores)
-    )
+    return Case({"X": X, "pairs": pairs}, (X,), pairs, "spearman", Pairs(left, right, scores))
 
 
 def scifact(seed: int | None = None) -> Case:
@@ -100,12 +98,11 @@ def scifact(seed: int | None = None) -> Case:
         learned = np.isin(both[:, 0], queries[:TRAINED_QUERIES])
         parts = [both[learned], both[~learned]]
     known = parts[0][parts[0][:, 2] > 0]
-    training, test = (EvaluationData(queries=sets.queries, documents=sets.documents, relevance=j) for j in parts)
+    training, test = (Search(sets.queries, sets.documents, j) for j in parts)
     right = sets.documents[known[:, 1]]
-    people = population_of(with_seen(test, document_hashes(right)))
-    return Case(
-        {"search": training}, (sets.documents,), (sets.queries[known[:, 0]], right), "ndcg@10", people.data, test
-    )
+    new = told_apart(test, document_hashes(right)).new
+    assert new is not None
+    return Case({"search": training}, (sets.documents,), (sets.queries[known[:, 0]], right), "ndcg@10", new, test)
 
 
 CASES: dict[str, Callable[[], Case]] = {
@@ -154,10 +151,10 @@ class Regret:
 def regrets_of(name: str, case: Case) -> list[Regret]:
     """Print the ranking beside the test scores, and return the regret of the choice: on test, then on all queries."""
     began = time.process_time()
-    found = diagnose(**case.diagnosed, parts=["ranking"])
+    found = diagnose(**case.diagnosed)
     ranking: Ranking = found.ranking  # type: ignore[assignment]
     seconds = time.process_time() - began
-    print(f"\n{name}: {ranking.scope}; {seconds:.0f} s of processor time")
+    print(f"\n{name}: {ranking.curves[0].metric}; {seconds:.0f} s of processor time")
     print(f"  {'objective':<40}{'diagnosis':<10}{case.metric} on test at k = {', '.join(map(str, KS))}")
     scores = {}
     for trial in ranking.trials:

@@ -16,16 +16,17 @@ from firstk import PrefixEncoder
 from firstk._base.prefix_weights import resolve_omega
 from firstk.estimator.auto import (
     MOST_ROWS,
-    SURE,
-    TIE,
     UNSEEN_LOSS,
     _evaluation_data,
     _pair_folds,
     _row_folds,
 )
-from firstk.estimator.race import Folds, best
-from firstk.metrics.curve import prefix_scores, settled_metric
+from firstk.estimator.race import Folds
+from firstk.metrics.bootstrap import resampled_scores
+from firstk.metrics.curve import per_row_scores, settled_metric
 from firstk.moments.statistics import RowSample
+from firstk.quality.paired import DRAWS, TOLERANCE
+from firstk.quality.select import select
 
 
 @dataclass(frozen=True)
@@ -59,26 +60,35 @@ def exhaustive_choice(objective: Any, columns: Mapping[str, np.ndarray | None]) 
     sample = RowSample(objective.sample_size).update(columns)
     n, candidates = min(len(sample), MOST_ROWS), objective.candidates()
     if objective.supervision != "pairs":
-        table = _table(candidates, sample, _row_folds(sample, n))
-        return Exhaustive(candidates, [table], best(candidates, table, sure=SURE))
+        table, draws = _table(candidates, sample, _row_folds(sample, n))
+        return Exhaustive(candidates, [table], _best(candidates, table, draws))
     unseen, seen = _pair_folds(sample, n)
-    table = _table(candidates, sample, unseen)
+    table, draws = _table(candidates, sample, unseen)
     if not seen:
-        return Exhaustive(candidates, [table], best(candidates, table, TIE))
-    means, again = table.mean(axis=0), _table(candidates, sample, seen)
+        return Exhaustive(candidates, [table], _best(candidates, table, draws))
+    means, (again, draws) = table.mean(axis=0), _table(candidates, sample, seen)
     good = np.flatnonzero(means >= means.max() - UNSEEN_LOSS)
-    chosen = best([candidates[i] for i in good], again[:, good])
+    chosen = _best([candidates[i] for i in good], again[:, good], draws[good], 0.0)
     return Exhaustive(candidates, [table, again], chosen)
 
 
-def _table(candidates: Sequence[Any], sample: RowSample, folds: Folds) -> np.ndarray:
-    return np.array(
-        [[_score(each, sample.take(kept), sample.take(held)) for each in candidates] for kept, held in folds]
-    )
+def _best(candidates: Sequence[Any], table: np.ndarray, draws: np.ndarray, most: float = TOLERANCE) -> Any:
+    """Return the candidate that shrinks most of those level; of equal ones the best, then most neighbors."""
+    first, second = np.array([each.tie_break for each in candidates]).T
+    places = np.argsort(-second, kind="stable")
+    found = select(table.mean(axis=0)[places], draws[places], order=(-first[places]).tolist(), most=most)
+    return candidates[places[found.chosen]]
 
 
-def _score(candidate: Any, kept: Mapping[str, np.ndarray], held: Mapping[str, np.ndarray]) -> float:
-    """Fit on some rows and return the weighted mean of the curve on others, at 2, 4, 8, ... and the full width."""
+def _table(candidates: Sequence[Any], sample: RowSample, folds: Folds) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores by fold and candidate, and the means over folds on resampled rows, shape (C, B)."""
+    found = [[_score(each, sample.take(kept), sample.take(held)) for each in candidates] for kept, held in folds]
+    scores = np.array([[score for score, _ in fold] for fold in found])
+    return scores, np.mean([[draws for _, draws in fold] for fold in found], axis=0)
+
+
+def _score(candidate: Any, kept: Mapping[str, np.ndarray], held: Mapping[str, np.ndarray]) -> tuple[float, np.ndarray]:
+    """Fit on some rows and score others: the weighted mean of the curve at 2, 4, 8, ... and the full width."""
     estimator = PrefixEncoder(objective=candidate)
     if "left" in kept:
         encoder = estimator.fit_pairs(kept["left"], kept["right"], kept.get("scores")).encoder_
@@ -86,7 +96,8 @@ def _score(candidate: Any, kept: Mapping[str, np.ndarray], held: Mapping[str, np
         encoder = estimator.fit(kept["X"], kept.get("y"), kept.get("weight")).encoder_
     data = _evaluation_data(kept, held)
     ks = [k for k in (2**i for i in range(1, 20)) if k < encoder.d] + [encoder.d]
-    weights = resolve_omega(candidate.conventions.omega, encoder.d).omega
-    parts = np.split(weights, ks[:-1])
-    scores = prefix_scores(encoder, data, settled_metric(encoder, data), np.array(ks))
-    return float(np.average(scores, weights=[part.sum() for part in parts]))
+    parts = np.split(resolve_omega(candidate.conventions.omega, encoder.d).omega, ks[:-1])
+    weights = [part.sum() for part in parts]
+    scores = per_row_scores(encoder, data, settled_metric(encoder, data), np.array(ks))
+    draws = np.average(resampled_scores(scores, resamples=DRAWS), weights=weights, axis=1)
+    return float(np.average(scores.score(), weights=weights)), draws

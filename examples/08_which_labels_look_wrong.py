@@ -48,4 +48,4 @@ for row in order[:3]:
     )
 
 # %%
-# ``firstk diagnose FILE --label COLUMN`` estimates how many labels are wrong, on your own file (:doc:`/diagnosis`).
+# ``firstk_papers.balestriero2024.label_noise`` estimates how many labels are wrong (:doc:`/reproductions`).

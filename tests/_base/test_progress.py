@@ -51,7 +51,7 @@ def code_index():
         (lambda: FunnelIndex.fit(rows(), schedule=[(4, 50)]).replan(), ("planning",)),
         (code_index, ("training the quantizer", "encoding")),
         (lambda: PrefixEncoder(4).fit(rows()).transform(rows()), ("encoding",)),
-        (lambda: diagnose(rows(), parts=["subspaces"]), ("diagnosing", "spectrum")),
+        (lambda: diagnose(rows(), compare=False), ("diagnosing", "spectrum")),
     ],
 )
 def test_long_work_says_what_it_is_doing(terminal, work, what):
@@ -66,7 +66,7 @@ def test_long_work_says_what_it_is_doing(terminal, work, what):
     [
         lambda: PrefixEncoder(objective="similarity", verbose=False).fit_pairs(rows(), rows() + 0.1).transform(rows()),
         lambda: FunnelIndex.fit(rows(), verbose=False),
-        lambda: diagnose(rows(), parts=["subspaces"], verbose=False),
+        lambda: diagnose(rows(), compare=False, verbose=False),
     ],
 )
 def test_nothing_is_shown_to_those_who_do_not_want_it(terminal, work):

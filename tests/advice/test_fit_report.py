@@ -272,7 +272,7 @@ def report_of(encoder, asked, limits=None, **settings):
 def test_scores_are_those_of_the_estimator(digits, listed, asked):
     reference = digits.X_train, digits.y_train
     slow = listed.curve(digits.X_test, digits.y_test, reference=reference, metric="1nn_accuracy")
-    found, refusal = report_of(listed, asked, **SMALL)
+    found, refusal = report_of(listed, asked, **SMALL | {"baselines": baselines_of(digits.X_train)})
     assert refusal is None
     assert found.lead.curve().score == slow.score
     assert found.lead.supported == (3, 6, 12)

@@ -228,3 +228,20 @@ def test_what_cannot_be_learned_from_raises(folder):
         open_task(VectorSource("docs.parquet", relevance="ids.csv", query_weight="w"), "0.2")
     with pytest.raises(InvalidInputError, match="a share of the rows"):
         open_task(search(), "1.5")
+
+
+def test_baselines_are_fitted_on_rows_that_nobody_searches(tmp_path):
+    """What is fitted on the rows that are searched remembers them, and looks better than the model that is not."""
+    X = RNG.normal(size=(400, 6)).astype(np.float32)
+    write_vectors(tmp_path / "new.npz", X, {"label": np.arange(400) % 4})
+    encoder = PrefixEncoder(3).fit(RNG.normal(size=(300, 6))).encoder_
+    task = read_for(encoder, Request(VectorSource(tmp_path / "new.npz", label="label")))
+    searched, fitted = (
+        {row.tobytes() for row in np.asarray(rows)} for rows in (task.held_out.reference.X, task.train.X)
+    )
+    assert (task.held_out.n, len(searched), len(fitted)) == (80, 160, 160)
+    assert not searched & fitted
+    # Nor has a saved encoder rows of its fit to fit baselines on.
+    codes = evaluate(encoder, task.held_out, precisions=["float32"], draws=2).codes
+    assert {"plain truncation", "random dimensions"} <= set(codes)
+    assert not {"PCA", "uncentred SVD"} & set(codes)

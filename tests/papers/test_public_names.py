@@ -15,7 +15,6 @@ PUBLIC = {
     "firstk",
     "firstk.contracts",
     "firstk.data",
-    "firstk.advice.diagnosis",
     "firstk.exceptions",
     "firstk.losses",
     "firstk.metrics",

@@ -11,6 +11,7 @@ from firstk.data.remote import shown_place
 from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.check import TOLERANCE, CheckReport, NewRows, check_rows
 from firstk.exceptions import InvalidInputError
+from firstk.quality.paired import CONFIDENCE
 
 # Rows of a batch: they are copied to float64 on the way into the moments.
 BATCH_ROWS = 16384
@@ -26,7 +27,7 @@ def check_files(
     labels: str | None = None,
     k: int | None = None,
     tolerance: float = TOLERANCE,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     nan: str = "refuse",
     progress: Callable[[int], object] = lambda rows: None,
 ) -> CheckReport:

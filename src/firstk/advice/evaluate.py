@@ -106,8 +106,8 @@ def evaluate(
     sizes : sequence of int, optional
         Numbers of bytes of embedded bits, which have no prefix length; `default_bytes` if not given.
     baselines : bool or mapping from names to FittedEncoder
-        Baselines to score as well. True: PCA and uncentred SVD, of the rows of the fit where the encoder holds their
-        moments, else of the stored rows; plain truncation; random dimensions. Those that are ahead of the encoder
+        Baselines to score as well. True: PCA and uncentred SVD of the rows of the fit, where the encoder holds their
+        moments; plain truncation; random dimensions. Those that are ahead of the encoder
         somewhere, or as good and simpler, are rounded too.
     product_quantizer : bool
         Score product quantizers of the raw vectors too, where faiss is installed.
@@ -315,19 +315,22 @@ def byte_ladder(most: int) -> tuple[int, ...]:
 
 
 def _baselines(encoder: Any, data: Data, metric: str) -> dict[str, FittedEncoder]:
-    """Return the baselines of a metric; those that must be fitted, only where there are rows to fit on."""
+    """Return the baselines of a metric; those that must be fitted, only where the rows of the fit are at hand.
+
+    Fitted on rows that are searched they would remember them, as the encoder does not, and look better than it.
+    """
     if metric in OWN_METRICS:
         return {}
-    statistics = getattr(encoder, "_statistics", None)
+    statistics, p = getattr(encoder, "_statistics", None), check_fitted(encoder, "evaluate").p
+    if statistics is None:
+        return baselines_of(None, p=p)
     rows: Any = data.stored
     if isinstance(data, Pairs):  # what is evaluated is nothing to fit on
-        sample = None if statistics is None else statistics.sample.columns
-        rows = None if sample is None or "left" not in sample else np.concatenate([sample["left"], sample["right"]])
+        sample = statistics.sample.columns
+        rows = np.concatenate([sample["left"], sample["right"]]) if "left" in sample else None
     elif isinstance(data, Rows) and data.reference is None:
         rows = None
-    if statistics is not None and isinstance(statistics.moments, Moments):
-        return baselines_of(data.stored, statistics)
-    return baselines_of(rows, p=check_fitted(encoder, "evaluate").p)
+    return baselines_of(data.stored, statistics) if isinstance(statistics.moments, Moments) else baselines_of(rows, p=p)
 
 
 def rivals(

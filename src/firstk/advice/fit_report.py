@@ -118,7 +118,8 @@ def report_on(
             refusal = error
             notes.append(str(error))
     if asked.details:
-        evaluations += _further(encoder, fitted, data, lead, notes, progress)
+        baselines = settings.get("baselines", True)
+        evaluations += _further(encoder, fitted, data, baselines, notes, progress)
         progress("single coordinates")
     report = Report(
         facts=_facts(fitted, task, data),
@@ -136,7 +137,7 @@ def report_on(
 
 
 def _further(
-    encoder: Any, fitted: FittedEncoder, data: Data, lead: Evaluation | None, notes: list[str], progress: Progress
+    encoder: Any, fitted: FittedEncoder, data: Data, baselines: Any, notes: list[str], progress: Progress
 ) -> list[Evaluation]:
     """Score by further metrics, in float32, at a few prefix lengths."""
     found = []
@@ -146,10 +147,10 @@ def _further(
         few = sorted({*(k for k in SHOWN if k < fitted.d), fitted.d})
     for name in other_metrics(fitted, data):
         try:
-            baselines = not isinstance(data, Search) and name not in OWN_METRICS
+            others = baselines if not isinstance(data, Search) and name not in OWN_METRICS else False
             found.append(
                 evaluate(
-                    encoder, data, metric=name, ks=few, precisions=["float32"], baselines=baselines, progress=progress
+                    encoder, data, metric=name, ks=few, precisions=["float32"], baselines=others, progress=progress
                 )
             )
         except InvalidInputError as error:

@@ -369,6 +369,7 @@ def _rows_for(encoder: FittedEncoder, request: Request, metric: str) -> FileTask
             f"new rows. {way}"
         )
     reference: Rows | None = None
+    others: Rows | None = None  # to fit baselines on, where the model was not fitted on the reference
     if request.reference is not None and useless is None:
         found, count = _sample(stream, request.most, place.source)
         reference, among = _sample(_opened(_reference_place(request), encoder), request.most, request.reference)
@@ -386,7 +387,9 @@ def _rows_for(encoder: FittedEncoder, request: Request, metric: str) -> FileTask
         # Where nothing is known of these rows, or all were seen, the usual draw gives rows to look among all the same.
         known = overlap is not None and len(overlap.held) > 0
         parts = overlap if known and overlap is not None else draw(stream.rows, HELD_OUT, SEED)
-        found, reference = stream.take([_at_most(part, request.most) for part in (parts.held, parts.reference)])
+        searched, spare = (parts.reference, None) if known else _halves(parts.reference, request.most)
+        found, reference = stream.take([_at_most(part, request.most) for part in (parts.held, searched)])
+        others = None if spare is None else stream.take([spare])[0]
         _check_some(found, place.source)
         said = (
             f"Evaluated on {found.n:,} rows of {file} that are held out (drawn at random, seed "
@@ -405,7 +408,7 @@ def _rows_for(encoder: FittedEncoder, request: Request, metric: str) -> FileTask
     notes += _about_labels(found, metric)
     data = replace(found, reference=None if metric in ALONE else reference)
     return FileTask(
-        place, reference, data, said, rows=stream.rows, width=stream.width, itemsize=stream.itemsize,
+        place, others or reference, data, said, rows=stream.rows, width=stream.width, itemsize=stream.itemsize,
         store=place.source if request.reference is None else request.reference,
         notes=(*_other_question(encoder), *notes),
     )  # fmt: skip
@@ -556,6 +559,13 @@ def _sample(stream: Stream, most: int, source: File) -> tuple[Rows, str]:
 
 def _at_most(rows: np.ndarray, most: int) -> np.ndarray:
     return rows if len(rows) <= most else np.sort(np.random.default_rng(SEED).choice(rows, size=most, replace=False))
+
+
+def _halves(rows: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draw rows to look among, and others to fit baselines on, which would remember what they are fitted on."""
+    drawn = np.random.default_rng(SEED).permutation(rows)
+    size = min(most, (len(rows) + 1) // 2)
+    return np.sort(drawn[:size]), np.sort(drawn[size : 2 * size])
 
 
 def _check_some(found: Rows, source: File) -> None:

@@ -241,7 +241,7 @@ _FAILURES = {"check": NO_ANSWER}
 COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (demo, "firstk demo --out my-demo"),
     (sample, "firstk sample digits -o digits.npz"),
-    (diagnose, "firstk diagnose digits.npz --label label --image 8x8"),
+    (diagnose, "firstk diagnose digits.npz --label label"),
     (fit, "firstk fit digits.npz --objective fisher --label label -o model/"),
     (curve, "firstk curve model/ digits.npz --label label --keep 0.99 --precision all --plot curve.svg"),
     (transform, "firstk transform model/ digits.npz -k 8 -o short.npz"),

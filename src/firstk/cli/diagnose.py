@@ -1,16 +1,16 @@
-"""``firstk diagnose``: which objective to fit on a file of vectors, in words first, then numbers, then the command."""
+"""``firstk diagnose``: which objective to fit on a file of vectors, what is wrong with them, and the command to run."""
 
 from __future__ import annotations
 
 import shlex
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from firstk.cli._notes import warnings_as_notes
 from firstk.cli._options import (
+    ExplainOption,
     FilterOption,
     IdOption,
     JsonOption,
@@ -25,7 +25,6 @@ from firstk.cli._options import (
     place_of_options,
 )
 from firstk.cli._progress import row_progress, step_progress
-from firstk.cli._settings import image_of
 from firstk.exceptions import InvalidInputError
 from firstk.words.commands import VECTORS, options_of
 
@@ -45,22 +44,9 @@ KindOption = Annotated[
         metavar="auto|labels|targets",
     ),
 ]
-ImageOption = Annotated[
-    str | None, typer.Option(help="Shape of flattened images, to mask in patches.", metavar="HxW[xC]")
-]
-OnlyOption = Annotated[
-    str | None,
-    typer.Option(
-        help="Parts to compute, with commas: alignment, subspaces, ranking, denoising, label_noise.",
-        metavar="PARTS",
-    ),
-]
 BytesOption = Annotated[
     int | None,
     typer.Option(min=1, help="Bytes that a stored vector may take: the command to run next asks for them."),
-]
-PlotOption = Annotated[
-    Path | None, typer.Option(help="Figure of alignment and spectrum: .svg, .png or .pdf.", metavar="FILE")
 ]
 
 
@@ -73,46 +59,34 @@ def diagnose(
     ids: IdOption = None,
     filter: FilterOption = None,
     kind: KindOption = "auto",
-    image: ImageOption = None,
-    only: OnlyOption = None,
     bytes_per_vector: BytesOption = None,
-    plot: PlotOption = None,
     vectors: VectorsOption = None,
     nan: NanOption = "refuse",
+    explain: ExplainOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Try every objective that the data allow on a sample, rank them, and print the command to run next.
 
-    Objectives are evaluated on held-out rows (or pairs) at 8, 16, 32 and 64 coordinates as float32; what they keep in
-    fewer bytes, next to PCA and SVD in as many, is for 'firstk fit' to tell. With labels or targets it also
-    shows whether PCA puts what they need first (alignment), what the largest and the smallest principal directions know
-    of them (subspaces), whether masking would help (denoising), and how many labels look wrong (label_noise). In any
-    case: rank, effective dimension, how far the vectors lean to one side (anisotropy), copies, constant columns.
+    Objectives are evaluated on held-out rows (or pairs, or queries) at 8, 16, 32 and 64 coordinates as float32; 'firstk
+    fit' then tells what they keep in fewer bytes, next to PCA and SVD. Also named: copies, contradictory labels,
+    columns that do not vary, and what else is wrong with the vectors. --explain adds intervals, norms and dimensions.
     """
     from firstk.advice.diagnosis import diagnose_gathered
 
-    shape = image_of(image)
-    parts = None if only is None else [part.strip().replace("-", "_") for part in only.split(",") if part.strip()]
-    if plot is not None:
-        from firstk.advice.report.figures import check_figure
-
-        check_figure(plot)
     silent = quiet or json
     place = place_of_options(source, vectors, label, pairs, nan, queries, relevance, ids, filter)
     with warnings_as_notes():
         gathered, trials, rows, total = _read(place, kind, silent)
     with step_progress(None, quiet=silent) as say:
-        found = diagnose_gathered(gathered, trials, image_shape=shape, parts=parts, progress=say)
+        found = diagnose_gathered(gathered, trials, progress=say)
     found = replace(found, command=_command(found, place, rows, bytes_per_vector), rows_in_file=total)
-    if plot is not None:
-        from firstk.advice.report.figures import plot_spectrum, write_figure
-
-        curves = () if found.alignment is None else found.alignment.curves
-        write_figure(plot, plot_spectrum(found.spectrum, curves), dpi=150)
-    if plot is not None and not json:
-        typer.echo(f"The figure is in {plot}.\n")
-    typer.echo(found.to_json() if json else found.render())
+    if json:
+        typer.echo(found.to_json())
+        return
+    if explain:
+        typer.echo(f"{found.explain()}\n")
+    typer.echo(str(found))
 
 
 def _read(place: VectorSource, kind: str, quiet: bool) -> tuple[Gathered, Trials | None, VectorSource, int]:

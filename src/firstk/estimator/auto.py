@@ -30,6 +30,7 @@ from firstk.metrics.curve import per_row_scores, settled_metric
 from firstk.moments.moments import Moments
 from firstk.moments.pairs import PairMoments
 from firstk.moments.statistics import PartOf, RowSample, Statistics
+from firstk.quality.paired import DRAWS, TOLERANCE
 
 N_FOLDS = 5
 # Rows or pairs that a choice looks at: enough to rank settings, few enough to take seconds.
@@ -38,12 +39,6 @@ MOST_ROWS = 4096
 # fold needs to speak for them.
 UNSEEN_LOSS = 0.02
 FEWEST_SEEN = 10
-# Mean correlations of scored pairs that differ by less are the luck of the folds.
-TIE = 0.005
-# Rows: standard errors, of the paired difference over folds, by which a setting must lose to count as worse.
-SURE = 1.0
-# From how many resamples of held-out rows the error of a difference is estimated.
-RESAMPLES = 64
 # Memory that candidates which are solved at the same time may take, and how many p x p matrices one of them takes.
 _WORK_BYTES, _MATRICES = 2**28, 6
 
@@ -73,11 +68,10 @@ def choose(
     """Return the best of the objective's candidates.
 
     Rows and scored pairs are evaluated by cross-validation, pairs on documents that none of the training pairs has, and
-    the best mean score wins. Positives answer to two kinds of queries, for documents that no pair names and for those
-    that one does: of the settings that lose little on the first, the best on the second wins. Of settings that tie (for
-    rows, by a standard error of the difference over folds) `Objective.tie_break` decides: the one that shrinks most
-    wins; of equal shrinkage, the better one. So the choice depends neither on the order of candidates nor on the last
-    digit.
+    `quality.select` chooses: of the settings that are level with the best, the one that shrinks most. Positives answer
+    to two kinds of queries, for documents that no pair names and for those that one does: of the settings that lose
+    little on the first, the best on the second wins. `Objective.tie_break` says how much a setting shrinks, so the
+    choice depends neither on the order of candidates nor on the last digit.
 
     Parameters
     ----------
@@ -110,10 +104,10 @@ def choose(
     total = sum(map(len, folds))
     with statistics.sharing(), progress_bar(total * len(candidates), "choosing settings", "fit", verbose) as done:
         trial = _Trial(statistics, n, accumulate, prepare, solve, omega, _Progress(done, len(candidates), total))
-        if not pairs:
-            race = Race(candidates, folds[0], trial.scores)
-            return _choice(race.won(sure=SURE), race)
-        return _of_pairs(candidates, folds, trial)
+        race = Race(candidates, folds[0], trial.scores, UNSEEN_LOSS if folds[1] else TOLERANCE)
+        # Of what loses little on unseen documents, the best on seen ones: nothing is given up there.
+        chosen = Race(race.within(), folds[1], trial.scores, 0.0).won() if folds[1] else race.won()
+    return Choice(chosen, tuple(zip(candidates, race.means().tolist(), strict=True)))
 
 
 def _shrunk_by_formula(objective: Objective, statistics: Statistics) -> Objective | None:
@@ -141,23 +135,6 @@ def _shrunk_by_formula(objective: Objective, statistics: Statistics) -> Objectiv
     shrinkage = min(1.0, max(0.0, noise / spread)) if spread > 0 else 1.0
     settled: Objective = replace(objective, shrinkage=shrinkage)  # type: ignore[type-var]
     return None if settled.candidates() else settled
-
-
-def _of_pairs(candidates: Sequence[Objective], folds: tuple[Folds, Folds], trial: _Trial) -> Choice:
-    """Choose by unseen documents alone or, where there are queries for seen ones, by both."""
-    unseen = Race(candidates, folds[0], trial.scores, alike=TIE)
-    if not folds[1]:
-        return _choice(unseen.won(TIE), unseen)
-    # Most settings are beaten on seen documents, whatever they lose on unseen ones: look closely at what is left.
-    near, far = unseen.compared(UNSEEN_LOSS)
-    seen = Race(candidates, folds[1], trial.scores, running=~far, leading=near, alike=TIE)
-    left = seen.run()
-    good = near | unseen.within(UNSEEN_LOSS, left & ~near & ~far)
-    return _choice(seen.best(good), unseen)
-
-
-def _choice(chosen: Objective, race: Race) -> Choice:
-    return Choice(chosen, tuple(zip(race.candidates, race.means().tolist(), strict=True)))
 
 
 class _Progress:
@@ -291,5 +268,5 @@ def _score(encoder: FittedEncoder, held_out: task.Data, metric: str, omega: Omeg
     up_to = np.cumsum(resolve_omega(omega, encoder.d).omega)[ks - 1]
     weights = np.diff(up_to, prepend=0.0)
     rows = per_row_scores(encoder, held_out, metric, ks)
-    resampled = resampled_scores(rows, resamples=RESAMPLES)
+    resampled = resampled_scores(rows, resamples=DRAWS)
     return float(np.average(rows.score(), weights=weights)), np.average(resampled, weights=weights, axis=1)

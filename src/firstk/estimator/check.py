@@ -26,6 +26,7 @@ from firstk.metrics.profile import FEWEST_ROWS, MOST_OTHER_ROWS, RECALL, Scatter
 from firstk.moments.fingerprint import row_priorities
 from firstk.moments.moments import Moments
 from firstk.moments.statistics import RowSample, sample_capacity
+from firstk.quality.paired import CONFIDENCE
 
 # Share of the quality at the fit that may be lost. docs/decisions.md says how it was set.
 TOLERANCE = 0.02
@@ -286,7 +287,7 @@ def check_rows(
     *,
     k: int | None = None,
     tolerance: float = TOLERANCE,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
 ) -> CheckReport:
     """Compare rows of today with the profile of the fit.
 

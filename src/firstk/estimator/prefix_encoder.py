@@ -63,6 +63,7 @@ from firstk.moments.statistics import Statistics, sample_of_documents
 from firstk.moments.targets import check_target, one_column
 from firstk.quality.choose import Choice
 from firstk.quality.curve import PrefixCurve
+from firstk.quality.paired import CONFIDENCE
 
 if TYPE_CHECKING:
     import faiss
@@ -782,7 +783,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         k: int | None = None,
         against: ArrayLike | tuple[ArrayLike, ArrayLike | None] | None = None,
         tolerance: float = TOLERANCE,
-        confidence: float = 0.95,
+        confidence: float = CONFIDENCE,
     ) -> CheckReport:
         """Tell whether the first k coordinates still keep of new rows what they kept at the fit.
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from firstk._base.checks import bad_parameter, check_count, is_real
 from firstk.metrics.ranking import midranks, rank_correlation
+from firstk.quality.paired import CONFIDENCE, DRAWS
 
 # Numbers in one block of draws: rows times draws.
 BLOCK_ENTRIES = 1 << 21
@@ -199,7 +200,7 @@ class RankAgreement:
 
 
 def bootstrap_interval(
-    scores: PerRowScores, confidence: float = 0.95, *, resamples: int = 1000, random_state: int = 0
+    scores: PerRowScores, confidence: float = CONFIDENCE, *, resamples: int = DRAWS, random_state: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Percentile intervals of a score at every prefix length, from rows drawn with replacement.
 
@@ -224,7 +225,7 @@ def bootstrap_interval(
     >>> hits = np.arange(200)[:, None] % 10 < [5, 9]
     >>> low, high = bootstrap_interval(MeanScore(hits))
     >>> low.round(2), high.round(2)
-    (array([0.44, 0.86]), array([0.56, 0.94]))
+    (array([0.43, 0.86]), array([0.58, 0.94]))
     """
     confidence = check_confidence(confidence, "bootstrap_interval")
     resamples = check_count(resamples, "resamples", "bootstrap_interval")

@@ -19,12 +19,13 @@ from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.profile import SIZES, RowProfile, ScoreTable
 from firstk.metrics.bootstrap import resampled_scores
 from firstk.metrics.curve import METRICS, per_row_scores
+from firstk.quality.paired import DRAWS
 
 # The metric that every encoder has: whether short codes find the neighbors that the full vectors have.
 RECALL = "recall@10"
 # Rows of a fit that are scored at most, for which refits are scored too, and other rows; groups of them, among which
-# scores are taken; draws of a bootstrap that gives an error.
-MOST_ROWS, MOST_OTHER_ROWS, MOST_GROUPS, DRAWS = 2048, 8192, 8, 200
+# scores are taken.
+MOST_ROWS, MOST_OTHER_ROWS, MOST_GROUPS = 2048, 8192, 8
 FEWEST_ROWS = SIZES[0]
 
 

@@ -21,7 +21,7 @@ from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_
 from firstk._base.json_records import Count, Name, check_fields, from_json, from_plain, to_plain
 from firstk.data.precision import PRECISIONS
 from firstk.exceptions import InvalidInputError
-from firstk.quality.paired import DEVIATIONS, ROUNDING, TOLERANCE, Difference
+from firstk.quality.paired import DEVIATIONS, OF_MANY, ROUNDING, TOLERANCE, Difference
 from firstk.quality.point import PRODUCT_QUANTIZER, RAW, Point
 
 if TYPE_CHECKING:
@@ -36,8 +36,6 @@ REFERENCES = ("auto", "input", "best", "full")
 SOLVED = {"reconstruction": "PCA", "similarity, dot_products": "uncentred SVD"}
 # Shown for comparison; never recommended.
 CHANCE_CODE = "random dimensions"
-# Deviations that the largest of some hundred scores has to be above chance.
-OF_MANY = 3.7
 # Draws on which the reference has less of its score than this say nothing about shares.
 LEAST_REFERENCE = 0.1
 

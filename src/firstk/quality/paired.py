@@ -18,6 +18,10 @@ DRAWS = 200
 TOLERANCE = 0.005
 # Numbers that differ by less are equal: codes of float32 are summed to 1e-7, on each processor its own.
 ROUNDING = 1e-6
+# Mean scores that differ by no more are the same: a neighbor found on one processor and not on another changes as much.
+SAME = 5e-4
+# Deviations of a difference that is looked at again and again, as in a race, and of one difference among hundreds.
+OFTEN, OF_MANY = 3.0, 3.7
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,11 @@ class Difference:
     @property
     def level(self) -> bool:
         """Whether it is below 0 neither clearly nor by more than the tolerance."""
-        return self.value >= -TOLERANCE - ROUNDING and self.high >= -ROUNDING
+        return self.within(TOLERANCE)
+
+    def within(self, most: float) -> bool:
+        """Tell whether it is below 0 neither clearly nor by more than `most`."""
+        return self.value >= -most - ROUNDING and self.high >= -ROUNDING
 
 
 def interval(draws: np.ndarray, confidence: float = CONFIDENCE) -> tuple[np.ndarray, np.ndarray]:

@@ -134,6 +134,8 @@ def align(
 ) -> None:
     """Tell what to do when the embedding model changes: stay, translate or re-embed.
 
+    Example: firstk align old.parquet new.parquet -o upgrade/ --report upgrade.html
+
     Embed a few thousand rows of the store with the new model, and all judged queries with both. The first line says
     what to do, or what to find out first; --explain shows each option with its score and its gain over staying, with
     intervals.

@@ -7,15 +7,15 @@ import math
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
-def number_of(count: int, noun: str) -> str:
-    """Return a count with its noun, which takes an s unless it is one.
+def number_of(count: int, noun: str, several: str = "") -> str:
+    """Return a count with its noun, which takes an s unless it is one, or becomes `several`.
 
     Examples
     --------
     >>> number_of(1, "claim"), number_of(0, "claim"), number_of(1200, "row")
     ('1 claim', '0 claims', '1,200 rows')
     """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun if count == 1 else several or f'{noun}s'}"
 
 
 def were(count: int) -> str:

@@ -11,7 +11,8 @@ from itertools import product
 
 import numpy as np
 
-from firstk.advice.diagnosis import Axes, Target, align, aligned, principal_axes
+from firstk_papers.balestriero2024.alignment import align, aligned
+from firstk_papers.balestriero2024.axes import Axes, Target, principal_axes
 from firstk_papers.balestriero2024.task_alignment import FIFTH, rounded_measures, thinned
 from firstk_papers.datasets.images import images
 from firstk_papers.datasets.tasks import IMAGES, task, title

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from firstk.advice.diagnosis import Axes, principal_axes
+from firstk_papers.balestriero2024.axes import Axes, principal_axes
 from firstk_papers.balestriero2024.encoder_capacity import gaps, network_against_principal
 from firstk_papers.balestriero2024.task_alignment import rounded_measures, thinned
 from firstk_papers.datasets.tasks import task, title

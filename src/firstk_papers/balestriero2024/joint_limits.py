@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from firstk.advice.diagnosis import principal_axes
+from firstk_papers.balestriero2024.axes import principal_axes
 from firstk_papers.balestriero2024.joint_problem import Joint, largest_sine, problem, solved, span
 from firstk_papers.balestriero2024.task_alignment import rounded_measures
 from firstk_papers.datasets.tasks import task, title

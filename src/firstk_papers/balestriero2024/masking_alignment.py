@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from firstk import GaussianNoise, Masking, image_patches
-from firstk.advice.diagnosis import Readout, denoising_axes, principal_axes, raw_axes
+from firstk_papers.balestriero2024.alignment import raw_axes
+from firstk_papers.balestriero2024.axes import Readout, principal_axes
+from firstk_papers.balestriero2024.denoising import denoising_axes
 from firstk_papers.balestriero2024.task_alignment import rounded_measures
 from firstk_papers.datasets.tasks import TITLES, task
 from firstk_papers.frame.panels import Chart, Findings, Mark, Series, rounded

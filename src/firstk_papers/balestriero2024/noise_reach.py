@@ -11,7 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from firstk.advice.diagnosis import Readout, denoising_axes, effect_of, principal_axes
+from firstk_papers.balestriero2024.axes import Readout, principal_axes
+from firstk_papers.balestriero2024.denoising import denoising_axes, effect_of
 from firstk_papers.balestriero2024.masking_alignment import noise_name, noise_of
 from firstk_papers.balestriero2024.task_alignment import rounded_measures
 from firstk_papers.datasets.tasks import task, title

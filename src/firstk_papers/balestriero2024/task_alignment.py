@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from firstk.advice.diagnosis import FORMS, Axes, Readout, align, aligned, principal_axes, raw_axes
+from firstk_papers.balestriero2024.alignment import FORMS, align, aligned, raw_axes
+from firstk_papers.balestriero2024.axes import Axes, Readout, principal_axes
 from firstk_papers.datasets.tasks import Task, task, title
 from firstk_papers.frame.panels import Chart, Findings, Mark, Series, rounded
 from firstk_papers.frame.types import JsonDict, JsonObject, Results

@@ -8,10 +8,10 @@ from firstk.advice.diagnosis.folds import (
     judged_trials,
     lengths_for,
     pair_trials,
-    positives_as_judgements,
     row_trials,
 )
-from firstk.metrics import EvaluationData
+from firstk.advice.judgements import as_search
+from firstk.data.task import Search
 
 RNG = np.random.default_rng(0)
 
@@ -28,7 +28,7 @@ def test_each_row_is_held_out_once_and_copies_together():
     for fold in trials.folds:
         assert not as_set(fold.rows["X"]) & as_set(fold.data.X)
         assert len(fold.rows["X"]) + fold.n == 300
-        assert fold.data.X_ref is fold.rows["X"]
+        assert fold.data.reference.X is fold.rows["X"]
 
 
 def test_folds_do_not_depend_on_the_order_of_rows():
@@ -58,7 +58,7 @@ def test_pairs_are_held_out_by_their_right_sides():
 def test_judged_queries_are_held_out_and_search_all_documents():
     documents, queries = RNG.standard_normal((50, 6)), RNG.standard_normal((80, 6))
     relevance = np.column_stack([np.repeat(np.arange(10, 80), 2), RNG.integers(0, 50, 140), np.tile([1, 0], 70)])
-    trials = judged_trials(EvaluationData(queries=queries, documents=documents, relevance=relevance))
+    trials = judged_trials(Search(queries=queries, documents=documents, relevance=relevance))
     assert trials.n - trials.known == 70  # each is new in one fold
     for fold in trials.folds:
         assert fold.data.documents is documents
@@ -73,7 +73,7 @@ def test_a_large_store_keeps_what_is_judged(monkeypatch):
     monkeypatch.setattr(folds, "MOST_DOCUMENTS", 60)
     documents, queries = RNG.standard_normal((500, 6)), RNG.standard_normal((50, 6))
     relevance = np.column_stack([np.arange(50), RNG.choice(500, 50, replace=False), np.ones(50, int)])
-    search = EvaluationData(queries=queries, documents=documents, relevance=relevance)
+    search = Search(queries=queries, documents=documents, relevance=relevance)
     for fold in judged_trials(search).folds:
         assert 60 <= len(fold.data.documents) <= 110
         for query, document, _ in fold.data.relevance:
@@ -84,7 +84,7 @@ def test_a_large_store_keeps_what_is_judged(monkeypatch):
 def test_positives_as_judgements_count_copies_once():
     left = np.eye(3)[[0, 1, 1, 2]]
     right = np.arange(8.0).reshape(4, 2)[[0, 1, 1, 2]]
-    search = positives_as_judgements(left, right, np.arange(8.0).reshape(4, 2))
+    search = as_search(left, right, np.arange(8.0).reshape(4, 2))
     assert search.documents.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
     assert search.queries.tolist() == np.eye(3).tolist()
     assert search.relevance.tolist() == [[0, 0, 1], [1, 1, 1], [2, 2, 1]]
@@ -101,12 +101,12 @@ def test_lengths_are_shorter_than_the_vectors_where_they_can_be(width):
 def test_copies_of_a_judged_query_are_held_out_together():
     documents, queries = RNG.standard_normal((80, 6)), np.repeat(RNG.standard_normal((40, 6)), 2, axis=0)
     relevance = np.column_stack([np.arange(80), np.arange(80), np.ones(80, dtype=int)])
-    for fold in judged_trials(EvaluationData(queries=queries, documents=documents, relevance=relevance)).folds:
+    for fold in judged_trials(Search(queries=queries, documents=documents, relevance=relevance)).folds:
         assert not as_set(fold.pairs["left"]) & as_set(fold.data.queries)
 
 
 def test_judgements_without_a_relevant_document_make_folds():
     documents, queries = RNG.standard_normal((80, 6)), RNG.standard_normal((80, 6))
     relevance = np.column_stack([np.arange(80), np.arange(80), np.zeros(80, dtype=int)])
-    trials = judged_trials(EvaluationData(queries=queries, documents=documents, relevance=relevance))
+    trials = judged_trials(Search(queries=queries, documents=documents, relevance=relevance))
     assert (trials.known, trials.known_share) == (0, 0.0)

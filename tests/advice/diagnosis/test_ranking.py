@@ -7,13 +7,13 @@ import pytest
 
 import firstk
 from firstk import PrefixEncoder, diagnose, prefix_curve
-from firstk.advice.diagnosis import Diagnosis, candidates, comparison
+from firstk.advice.diagnosis import Diagnosis, candidates, compare
 from firstk.advice.diagnosis.candidates import balanced_weight, candidates_for
-from firstk.advice.diagnosis.comparison import compare_objectives
+from firstk.advice.diagnosis.compare import compare_objectives
 from firstk.advice.diagnosis.folds import judged_trials, row_trials
+from firstk.data.task import Search
 from firstk.exceptions import InvalidInputError, MissingExtraError
-from firstk.metrics import EvaluationData
-from firstk.metrics.bootstrap import MeanScore
+from firstk.metrics.bootstrap import MeanScore, resampled_scores
 from firstk.moments.moments import Moments
 from firstk.objectives import Mixture
 from firstk.objectives._common import one_hot_cross
@@ -31,9 +31,14 @@ def planted(n=600, p=24, place=20, classes=2, strength=6.0):
     return X, y
 
 
+def explained(found, choice):
+    """Return the explanation of another choice."""
+    return replace(found, ranking=replace(found.ranking, choice=choice)).explain()
+
+
 @pytest.fixture(scope="module")
 def found():
-    return diagnose(*planted(), parts=["ranking"])
+    return diagnose(*planted())
 
 
 def test_labels_hidden_from_variance_want_a_supervised_objective(found):
@@ -42,20 +47,18 @@ def test_labels_hidden_from_variance_want_a_supervised_objective(found):
     behind = {margin.objective: margin for margin in ranking.margins}
     assert behind["reconstruction"].clear
     assert behind["reconstruction"].behind > 0.1
-    assert ranking.choice in ranking.sentences()[0]
+    assert ranking.choice in str(found).splitlines()[0]
 
 
 def test_codes_that_keep_what_labels_need_come_with_the_setting_for_other_classes(found):
     for choice in ("fisher", "fisher, shrinkage auto"):
-        fisher = " ".join(replace(found.ranking, choice=choice).sentences())
-        assert "classes that have no labels yet" in fisher
-        assert "--reconstruction 0.5" in fisher
-    assert "no labels yet" not in " ".join(replace(found.ranking, choice="error_bound").sentences())
+        assert "objective.reconstruction=0.5" in explained(found, choice)
+    assert "classes without labels" not in explained(found, "error_bound")
 
 
 def test_targets_hidden_from_variance_want_regression():
     X = RNG.standard_normal((600, 24)) * 0.7 ** np.arange(24)
-    ranking = diagnose(X, X[:, 20], parts=["ranking"]).ranking
+    ranking = diagnose(X, X[:, 20]).ranking
     assert ranking.choice == "regression"
     assert ranking.curves[0].metric == "r2"
     scores = {curve.label: curve.score for curve in ranking.curves}
@@ -76,18 +79,16 @@ def test_without_torch_the_rest_is_ranked(monkeypatch):
         raise MissingExtraError(package, extra, purpose)
 
     monkeypatch.setattr(candidates, "require", missing)
-    found = diagnose(*planted(300), parts=["ranking"])
+    found = diagnose(*planted(300))
     assert "classification" not in {trial.name for trial in found.ranking.trials}
     assert "torch" in found.ranking.left_out["classification"]
-    assert any(sentence.startswith("Not tried: classification (") for sentence in found.sentences())
+    assert "- Not tried: classification (" in found.explain()
 
 
 def test_the_call_can_be_made(found):
     X, y = planted()
     encoder = eval(found.command, {**vars(firstk.objectives), "PrefixEncoder": firstk.PrefixEncoder, "X": X, "y": y})
     assert encoder.n_components_ >= 1
-    assert found.render().splitlines()[-1].strip() == found.command
-    assert found.render().splitlines()[-2:] == ["Next:", f"  {found.command}"]
 
 
 def test_without_labels_fidelity_is_ranked_and_named():
@@ -99,14 +100,11 @@ def test_without_labels_fidelity_is_ranked_and_named():
         "similarity, dot_products",
         "similarity, neighbors",
     }
-    text = " ".join(found.sentences())
-    assert "This is fidelity" in text
-    assert "Of the ten nearest neighbors" in text
+    assert "This is fidelity" in str(found)
+    assert "Of the ten nearest neighbors" in found.explain()
     assert found.command.endswith(".fit(X)")
-    names = ("similarity, neighbors", "reconstruction")
-    sentences = {name: " ".join(replace(found.ranking, choice=name).sentences()) for name in names}
-    assert "--preserve projections" in sentences["similarity, neighbors"]  # a fit of one kind of vectors
-    assert "--preserve projections" not in sentences["reconstruction"]
+    assert "objective.keep=projections" in explained(found, "similarity, neighbors")  # a fit of one kind of vectors
+    assert "objective.keep=projections" not in explained(found, "reconstruction")
 
 
 def test_scored_pairs_want_pairs():
@@ -115,7 +113,7 @@ def test_scored_pairs_want_pairs():
     left, right = (RNG.standard_normal((500, 24)) * scale for _ in range(2))
     inner = [side[:, 16:] / scale[16:] for side in (left, right)]
     scores = np.sum(inner[0] * inner[1], axis=1) / np.prod([np.linalg.norm(side, axis=1) for side in inner], axis=0)
-    found = diagnose(pairs=(left, right, scores), parts=["ranking"])
+    found = diagnose(pairs=(left, right, scores))
     assert found.kind == "pairs"
     assert found.ranking.chosen.pairs
     assert found.command.endswith("fit_pairs(left, right, scores)")
@@ -136,9 +134,9 @@ def judged(n=300, p=24):
 
 def test_judgements_and_positives_want_pairs():
     documents, queries, relevance = judged()
-    search = EvaluationData(queries=queries, documents=documents, relevance=relevance)
-    by_judgements = diagnose(search=search, parts=["ranking"])
-    by_pairs = diagnose(pairs=(queries, documents), parts=["ranking"])
+    search = Search(queries=queries, documents=documents, relevance=relevance)
+    by_judgements = diagnose(search=search)
+    by_pairs = diagnose(pairs=(queries, documents))
     for found in (by_judgements, by_pairs):
         assert found.kind == "judgements"
         assert found.ranking.curves[0].metric == "ndcg@10"
@@ -168,7 +166,6 @@ def test_a_setting_that_folds_choose_is_their_lower_median():
         ({"X": np.eye(4), "y": [0, 1, 0, 1], "pairs": (np.eye(4), np.eye(4))}, "not both"),
         ({"pairs": (np.eye(4),)}, "'pairs' parameter"),
         ({"pairs": (np.eye(4), np.eye(5)[:, :4])}, "as many rows"),
-        ({"search": EvaluationData(queries=np.eye(4))}, "needs judged documents"),
         ({"pairs": (np.eye(4), np.eye(4))}, "needs 40 judged queries"),
     ],
 )
@@ -196,34 +193,28 @@ def test_scores_are_those_of_full_fits_on_the_folds():
     assert curve.n_evaluated == trials.n == 400
 
 
-def test_draws_repeat_rows():
-    values = RNG.random((50, 3))
-    found = comparison._redrawn(MeanScore(values), seed=4)
-    counts = np.random.default_rng(4).multinomial(50, np.full(50, 1 / 50), size=comparison.RESAMPLES)
-    for b in (0, 7, comparison.RESAMPLES - 1):
-        drawn = np.concatenate([np.repeat(values[i : i + 1], counts[b, i], axis=0) for i in range(50)])
-        assert found[b] == pytest.approx(drawn.mean(axis=0), abs=1e-12)
-
-
 def test_margins_are_paired_means(found):
     means = [np.mean(curve.score) for curve in found.ranking.curves]
     assert means == sorted(means, reverse=True)
     for margin, mean in zip(found.ranking.margins, means[1:], strict=True):
         assert margin.behind == pytest.approx(means[0] - mean, abs=1e-12)
         assert margin.low <= margin.behind <= margin.high
-        assert 0 <= margin.error < 0.05
+        assert margin.clear == (margin.low > 1e-6)
+        assert margin.level == (margin.behind <= 5e-4 or (margin.behind <= 0.005 and not margin.clear))
 
 
 def scored(name, hits):
     """A candidate with scores of its own: `hits` of each row."""
     candidate = candidates.Candidate(name, Mixture())
     rows = MeanScore(np.asarray(hits)[:, None])
-    return comparison._Scored(candidate, rows.score(), comparison._redrawn(rows, 0), None, 0.0)
+    return compare._Scored(candidate, rows.score(), resampled_scores(rows, resamples=200), None, 0.0)
 
 
 def ranked(*candidates_):
-    trials = row_trials(RNG.standard_normal((60, 3)), None, "none")
-    return comparison._ranked(list(candidates_), {}, trials, np.array([2]), None)
+    known = 20 if candidates_[0].everything is not None else 0
+    trials = replace(row_trials(RNG.standard_normal((60, 3)), None, "none"), known=known)
+    assert trials.on_new == bool(known)
+    return compare._ranked(list(candidates_), {}, trials, np.array([2]), (None, None))
 
 
 def test_the_simpler_of_equals_is_chosen():
@@ -233,7 +224,8 @@ def test_the_simpler_of_equals_is_chosen():
     clearly = best & (many % 20 > 0)
     assert ranked(scored("simple", slightly), scored("fancy", best)).choice == "simple"
     assert ranked(scored("simple", clearly), scored("fancy", best)).choice == "fancy"
-    assert "as good as fancy" in ranked(scored("simple", slightly), scored("fancy", best)).why()
+    reasons = [ranked(scored("simple", hits), scored("fancy", best)).reason for hits in (slightly, clearly)]
+    assert reasons == ["simpler", "best"]
 
 
 def test_of_equals_on_new_documents_the_better_over_all_queries_is_chosen():
@@ -250,8 +242,8 @@ def test_of_equals_on_new_documents_the_better_over_all_queries_is_chosen():
     assert ranked(both("simple", best, slightly), both("fancy", slightly, best)).choice == "simple"
     # Clearly behind on new documents: no memory of others makes up for it.
     assert ranked(both("simple", best, clearly), both("fancy", clearly, best)).choice == "simple"
-    found = replace(ranked(*tied), everything=tuple(ranked(*(one.everything for one in tied)).curves))
-    assert found.why().startswith("Objective fancy is as good on new documents as simple, and better over queries")
+    found = ranked(*tied)
+    assert (found.reason, found.level) == ("known", ("simple",))
     # Four hundred rows cannot tell a difference of 0.0075, which is allowed for the sake of known documents.
     few = np.arange(400)
     leads = few % 10 < 9
@@ -260,8 +252,8 @@ def test_of_equals_on_new_documents_the_better_over_all_queries_is_chosen():
     assert ranked(*noisy).choice == "fancy"
     worse = np.roll(leads, 5) & (few > 6)  # 0.0175 is not
     assert ranked(both("simple", leads, leads & (few % 4 > 0)), both("fancy", worse, leads)).choice == "simple"
-    shown = replace(ranked(*noisy), everything=tuple(ranked(*(one.everything for one in noisy)).curves))
-    assert shown.why().startswith("Objective fancy is not clearly behind simple on new documents (0.0")
+    found = ranked(*noisy)
+    assert (found.leader, found.reason, found.level) == ("simple", "known", ("simple",))
 
 
 def test_a_difference_that_matters_is_no_tie_where_rows_are_few():
@@ -285,7 +277,7 @@ def test_weight_at_which_both_terms_of_a_mixture_are_equal():
 def test_pairs_of_ones_own_are_learned_from_in_every_fold():
     documents, queries, relevance = judged(80)
     pairs = {"left": queries[:50], "right": documents[:50]}
-    search = EvaluationData(queries=queries, documents=documents, relevance=relevance)
+    search = Search(queries=queries, documents=documents, relevance=relevance)
     assert all(fold.pairs is pairs for fold in judged_trials(search, pairs).folds)
 
 
@@ -295,7 +287,7 @@ def shared_documents(n_docs=60, p=16):
     of = np.concatenate([np.repeat(np.arange(20), 6), np.arange(n_docs, n_docs + 60)])
     queries = documents[of] + 0.3 * RNG.standard_normal((len(of), p))
     relevance = np.column_stack([np.arange(len(of)), of, np.ones(len(of), int)])
-    return EvaluationData(queries=queries, documents=documents, relevance=relevance)
+    return Search(queries=queries, documents=documents, relevance=relevance)
 
 
 def test_objectives_are_ranked_on_queries_for_documents_that_no_fit_has_seen():
@@ -308,7 +300,7 @@ def test_objectives_are_ranked_on_queries_for_documents_that_no_fit_has_seen():
     for fold in trials.folds:
         learned = {row.tobytes() for row in fold.pairs["right"]}
         fitted = {row.tobytes() for row in fold.pairs["left"]}
-        for query, seen in enumerate(fold.data.query_seen):
+        for query, seen in enumerate(fold.data.seen):
             own = fold.data.relevance[fold.data.relevance[:, 0] == query, 1]
             assert seen == any(fold.data.documents[i].tobytes() in learned for i in own)
             assert fold.data.queries[query].tobytes() not in fitted
@@ -323,7 +315,7 @@ def test_objectives_are_ranked_on_queries_for_documents_that_no_fit_has_seen():
     for fold in trials.folds:
         encoder = PrefixEncoder(8).fit(fold.rows["X"]).encoder_
         for seen, scores in found.items():
-            relevance = fold.data.relevance[(fold.data.query_seen == seen)[fold.data.relevance[:, 0]]]
+            relevance = fold.data.relevance[(fold.data.seen == seen)[fold.data.relevance[:, 0]]]
             if len(relevance):
                 part = replace(fold.data, relevance=relevance)
                 count = len(np.unique(relevance[:, 0]))
@@ -332,9 +324,9 @@ def test_objectives_are_ranked_on_queries_for_documents_that_no_fit_has_seen():
     for wanted, curves in ((of_new, ranking.curves), (of_new / 3 + of_known * 2 / 3, ranking.everything)):
         own = next(curve for curve in curves if curve.label == "reconstruction")
         assert own.at(8) == pytest.approx(wanted, abs=1e-6)
-    assert "queries for new documents, cross-validated: each was held out of one of 4 fits" in ranking.why()
-    assert "67% of which ask for documents that other queries taught" in " ".join(ranking.sentences())
-    assert "all" in ranking.table()[0][1]
+    found = diagnose(search=search)
+    assert "180 held-out queries for new documents of 4 fits" in str(found)
+    assert "67% of which ask for known documents" in found.explain()
 
 
 def test_where_every_document_is_known_the_ranking_says_so():
@@ -344,16 +336,17 @@ def test_where_every_document_is_known_the_ranking_says_so():
     queries = documents[of] + 0.3 * RNG.standard_normal((120, 8))
     relevance = np.column_stack([np.arange(120), of, np.ones(120, int)])
     relevance = np.concatenate([relevance, relevance * [1, 0, 1] + [0, 29, 0]])
-    trials = judged_trials(EvaluationData(queries=queries, documents=documents, relevance=relevance))
+    trials = judged_trials(Search(queries=queries, documents=documents, relevance=relevance))
     assert (trials.n, trials.known) == (120, 120)
     ranking = compare_objectives(trials)
     assert ranking.everything == ()
-    assert "120 of the queries ask for documents that a fit has learned from" in " ".join(ranking.sentences())
+    assert ranking.known == 120
 
 
-def test_shares_above_one_hundred_percent_are_explained():
-    ranking = ranked(scored("better", np.ones(100)))
-    better = replace(ranking, curves=tuple(replace(curve, input_score=0.9) for curve in ranking.curves), task="labels")
-    worse = replace(ranking, curves=tuple(replace(curve, input_score=1.0) for curve in ranking.curves), task="labels")
-    assert any("More than 100 %" in sentence for sentence in better.sentences())
-    assert not any("More than 100 %" in sentence for sentence in worse.sentences())
+def test_shares_above_one_hundred_percent_are_explained(found):
+    def explained_at(raw):
+        curves = tuple(replace(curve, input_score=raw) for curve in found.ranking.curves)
+        return replace(found, ranking=replace(found.ranking, curves=curves)).explain()
+
+    assert "More than 100 %" in explained_at(0.5)
+    assert "More than 100 %" not in explained_at(1.0)

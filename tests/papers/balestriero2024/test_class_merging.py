@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from firstk.advice.diagnosis import aligned, principal_axes
+from firstk_papers.balestriero2024.alignment import aligned
+from firstk_papers.balestriero2024.axes import principal_axes
 from firstk_papers.balestriero2024.class_merging import halves_apart, merged, summary
 from fixtures.small_task import small_task
 

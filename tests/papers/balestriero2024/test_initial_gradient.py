@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from firstk.advice.diagnosis import principal_axes
+from firstk_papers.balestriero2024.axes import principal_axes
 from firstk_papers.balestriero2024.initial_gradient import _stack, energy, jacobians, proof_bound
 from fixtures.small_task import small_task
 

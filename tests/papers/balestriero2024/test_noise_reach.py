@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from firstk.advice.diagnosis import principal_axes
 from firstk_papers.balestriero2024 import noise_reach
+from firstk_papers.balestriero2024.axes import principal_axes
 from firstk_papers.balestriero2024.noise_reach import measure, random_changes, worst_change
 from fixtures.small_task import CELL, small_task
 

@@ -7,18 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from firstk._base.linalg import rank_tolerance
-from firstk.advice.diagnosis.axes import Spectrum
 from firstk.moments.moments import Moments
 
 # Norms this close to 1 count as unit norms that were stored in 16 bits.
-UNIT_TOLERANCE = 2e-3
+UNIT_ROUNDING = 2e-3
 # A column whose mean is this many standard deviations away from 0 loses digits unless it is centered.
 LARGE_OFFSET = 100.0
 # A column that varies by no more than this many roundings of the column that varies most is dead.
 ROUNDINGS = 10
 SINGLE, DOUBLE = (float(np.finfo(kind).eps) for kind in (np.float32, np.float64))
-# From this mean cosine of pairs on, all vectors are reported to point one way.
-ONE_WAY = 0.3
+# A column that has more of the variance than this, among more columns than so many, is looked at.
+MOST_OF_VARIANCE, MANY_COLUMNS = 0.5, 2
 
 
 class RowSums:
@@ -140,120 +139,59 @@ class Vectors:
         """Whether fewer coordinates represent the vectors, and not only because rows are few or units differ widely."""
         return self.rank_with_mean == self.exact_width < self.width < self.rows
 
-    def sentences(self) -> list[str]:
-        """Return the findings: what is unusual about the vectors."""
-        found = [self._about_rank(), *self._about_norms(), *self._about_columns(), *self._about_copies()]
-        found.append(
-            f"Effective dimension: {self.effective_dimension:.3g}; {self.variance_dims['90']} of {self.rank} "
-            f"directions hold 90 % of the variance, {self.variance_dims['99']} hold 99 %."
-        )
-        return [sentence for sentence in found if sentence]
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the vectors, or unusual, by reason code: what to look at first, first.
 
-    def _about_rank(self) -> str:
-        if self.lossless:
-            return (
-                f"{self.exact_width} coordinates keep these vectors without loss, as their rank is below their width "
-                f"{self.width}. PrefixEncoder({self.exact_width}, objective=Similarity(keep='dot_products'), "
-                "solver=ClosedForm(precision='float64')).fit(X).transform(X) gives them, with all dot products and "
-                "distances as they were."
-            )
-        if self.rank < self.width and self.rows <= self.width:
-            return (
-                f"There are only {self.rows} rows for {self.width} columns: that they fit into {self.rank} directions "
-                "says nothing about other rows."
-            )
-        if self.rank_with_mean < self.width:
-            return (
-                f"The vectors have rank {self.rank_with_mean} of {self.width}, and some directions are so much smaller "
-                "than others that dot products do not see them."
-                + ("" if self.dead_columns else " If columns differ in their units, scale them first.")
-            )
-        return f"The vectors have full rank {self.width}: every shorter code loses something."
-
-    def _about_norms(self) -> list[str]:
-        norms = (
-            "All vectors have unit norm."
-            if self.unit_norms
-            else f"Norms lie between {self.norm_least:.4g} and {self.norm_most:.4g}, {self.norm_mean:.4g} on average."
-        )
-        if self.zero_rows:
-            norms += f" {_count(self.zero_rows, 'row')} of zeros: cosines mean nothing for them."
-        way = f"Pairs of vectors have cosine {self.mean_cosine:.3f} on average"
-        way += (
-            ": they share a direction, which centring removes."
-            if self.mean_cosine >= ONE_WAY
-            else ": they share no direction."
-        )
-        return [norms, way]
-
-    def _about_columns(self) -> list[str]:
-        found = []
-        if self.constant_columns:
-            verb = "varies" if len(self.constant_columns) == 1 else "vary"
-            found.append(
-                f"{_count(len(self.constant_columns), 'column')} never {verb} ({_few(self.constant_columns)})."
-            )
-        if self.dead_columns:
-            verb = "is" if len(self.dead_columns) == 1 else "are"
-            found.append(
-                f"{_count(len(self.dead_columns), 'column')} {verb} dead ({_few(self.dead_columns)}): next to the "
-                "others, all that varies there is rounding error. Do not scale columns to unit variance: that would "
-                "make signal of it."
-            )
-        if self.offset_columns:
-            found.append(
-                f"{_count(len(self.offset_columns), 'column')} stand {LARGE_OFFSET:g} standard deviations or more away "
-                f"from 0 ({_few(self.offset_columns)}): center the vectors before they are stored in few bits."
-            )
-        if self.largest_column_share > 0.5 and self.width > 2:
-            found.append(f"One column alone has {self.largest_column_share:.0%} of the variance: check its units.")
-        return found
-
-    def _about_copies(self) -> list[str]:
-        found = []
-        if self.copies:
-            repeat, share = "repeats" if self.copies == 1 else "repeat", f"{self.copies / self.rows:.2%}"
-            found.append(f"{_count(self.copies, 'row')} {repeat} an earlier row exactly ({share}).")
-        if self.contradictions:
-            found.append(
-                f"{_count(self.contradictions, 'vector')} occur with more than one label: no classifier can be right "
-                "about all of them."
-            )
-        return found
-
-    def table(self) -> list[tuple[str, str]]:
-        """Return the numbers as lines of a table."""
-        shares = ", ".join(f"{share} %: {k}" for share, k in self.variance_dims.items())
-        return [
-            ("rows, width", f"{self.rows:,} x {self.width}"),
-            ("rank: centred, as they stand", f"{self.rank}, {self.rank_with_mean}"),
-            ("effective dimension", f"{self.effective_dimension:.2f}"),
-            ("directions for a share of variance", shares),
-            ("mean cosine of pairs", f"{self.mean_cosine:.4f}"),
-            ("norm of mean / mean norm", f"{self.mean_share:.4f}"),
-            ("norms: mean, least, most", f"{self.norm_mean:.5g}, {self.norm_least:.5g}, {self.norm_most:.5g}"),
-            ("copies, contradictions", f"{self.copies}, {self.contradictions}"),
-            ("constant columns, large offsets", f"{len(self.constant_columns)}, {len(self.offset_columns)}"),
-        ]
+        "few rows": no more than columns. "contradictions", "copies", "zeros": see the fields. "lossless": fewer
+        coordinates keep everything. "units": directions so small that dot products do not see them. "dead",
+        "constant", "offset": columns. "one column": it has most of the variance.
+        """
+        few = self.rank < self.width and self.rows <= self.width
+        found = {
+            "contradictions": self.contradictions > 0,
+            "copies": self.copies > 0,
+            "zeros": self.zero_rows > 0,
+            "lossless": self.lossless,
+            "few rows": few,
+            "units": self.rank_with_mean < self.width and not self.lossless and not few,
+            "dead": bool(self.dead_columns),
+            "one column": self.largest_column_share > MOST_OF_VARIANCE and self.width > MANY_COLUMNS,
+            "offset": bool(self.offset_columns),
+            "constant": bool(self.constant_columns),
+        }
+        return tuple(name for name, there in found.items() if there)
 
 
-def describe(sums: RowSums, axes: Spectrum, ranks: tuple[int, int, int], eps: float = DOUBLE) -> Vectors:
+def spectrum_of(moments: Moments) -> np.ndarray:
+    """Return the variances along principal axes, largest first, without those that are rounding."""
+    values = np.linalg.eigvalsh(moments.St)[::-1]
+    return values[values > max(rank_tolerance(len(values), moments.eps) * values[0], 0.0)]
+
+
+def variance_shares(spectrum: np.ndarray) -> np.ndarray:
+    """Return the share of the variance that the first k axes explain, for every k."""
+    return np.cumsum(spectrum) / spectrum.sum()
+
+
+def describe(sums: RowSums, spectrum: np.ndarray, ranks: tuple[int, int, int], eps: float = DOUBLE) -> Vectors:
     """Compute the facts about the vectors.
 
     Parameters
     ----------
     sums : RowSums
-    axes : Spectrum
-        Spectrum of all rows.
+    spectrum : ndarray
+        Variances along principal axes.
     ranks : tuple of int
         `rank`, `rank_with_mean` and `exact_width`.
     eps : float
         Relative size of a rounding of the numbers as they were given.
     """
     n, mean, variance = sums.rows, sums.mean, sums.variance
-    spectrum = axes.spectrum / axes.spectrum[0] if axes.rank else axes.spectrum  # squares must not overflow
+    shares = variance_shares(spectrum) if len(spectrum) else np.zeros(0)
+    spectrum = spectrum / spectrum.max(initial=0.0) if len(spectrum) else spectrum  # squares must not overflow
     mean_norm = sums.norm_sum / n
-    unit = abs(sums.norm_least - 1) <= UNIT_TOLERANCE and abs(sums.norm_most - 1) <= UNIT_TOLERANCE
+    unit = abs(sums.norm_least - 1) <= UNIT_ROUNDING and abs(sums.norm_most - 1) <= UNIT_ROUNDING
     filled = n - sums.zeros
     cosine = (float(sums.directions @ sums.directions) - filled) / (filled * (filled - 1)) if filled > 1 else 0.0
     copies, contradictions = sums.copies()
@@ -268,7 +206,10 @@ def describe(sums: RowSums, axes: Spectrum, ranks: tuple[int, int, int], eps: fl
         rank_with_mean=ranks[1],
         exact_width=ranks[2],
         effective_dimension=float(spectrum.sum() ** 2 / np.sum(spectrum**2)) if len(spectrum) else 0.0,
-        variance_dims={f"{100 * s:g}": axes.reaching(s) if axes.rank else 0 for s in (0.5, 0.9, 0.95, 0.99)},
+        variance_dims={
+            f"{100 * share:g}": min(int(np.searchsorted(shares, share - 1e-12)) + 1, len(shares))
+            for share in (0.5, 0.9, 0.95, 0.99)
+        },
         mean_cosine=cosine,
         mean_share=float(np.linalg.norm(mean)) / mean_norm if mean_norm > 0 else 0.0,
         norm_mean=mean_norm,
@@ -293,17 +234,17 @@ def ranks_of(moments: Moments) -> tuple[int, int, int]:
     return numerical_rank(moments.St, moments), numerical_rank(raw, moments), exact
 
 
-def surely_full(axes: Spectrum, moments: Moments) -> bool:
+def surely_full(spectrum: np.ndarray, moments: Moments) -> bool:
     """Return whether the known spectrum implies full rank, so that no second eigenvalue problem is needed.
 
     After columns are scaled to unit variance, no eigenvalue is below the smallest one over the largest variance, and
     none is above p.
     """
-    if axes.rank < moments.p:
+    if len(spectrum) < moments.p:
         return False
     variance = np.diag(moments.St)
     stored = moments.input_eps**2 / 3 * float(np.max(1 + moments.mean**2 / variance))
-    return float(axes.spectrum[-1] / variance.max()) > max(rank_tolerance(moments.p, moments.eps) * moments.p, stored)
+    return float(spectrum[-1] / variance.max()) > max(rank_tolerance(moments.p, moments.eps) * moments.p, stored)
 
 
 def numerical_rank(S: np.ndarray, moments: Moments) -> int:
@@ -322,11 +263,3 @@ def numerical_rank(S: np.ndarray, moments: Moments) -> int:
     square = np.diag(moments.St)[varies] + moments.mean[varies] ** 2
     stored = 4 * moments.input_eps**2 / 12 * float(np.max(square / np.diag(inner)))
     return int(np.count_nonzero(values > max(rank_tolerance(len(S), moments.eps) * values[-1], stored)))
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
-
-
-def _few(columns: tuple[int, ...]) -> str:
-    return ", ".join(map(str, columns[:8])) + (", ..." if len(columns) > 8 else "")

@@ -5,10 +5,9 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 from firstk._base.rows import unit_rows
-from firstk.advice.diagnosis import diagnose, gather
-from firstk.advice.diagnosis.axes import principal_axes
-from firstk.advice.diagnosis.subspaces import nearest_in
 from firstk.data import load_digits
+from firstk_papers.balestriero2024.axes import hold_out
+from firstk_papers.balestriero2024.spectrum_ends import compare_ends, nearest_in
 
 RNG = np.random.default_rng(0)
 
@@ -22,30 +21,34 @@ def planted(place, n=3000, p=10, strength=3.0):
     return X, y
 
 
-@pytest.mark.parametrize(("place", "winner"), [(0, "the top serves better"), (9, "the bottom serves better")])
-def test_ends_of_the_spectrum(place, winner):
+def ahead(top, bottom):
+    """Return by how many standard errors the top is ahead."""
+    return (top.probe - bottom.probe) / np.hypot(top.probe_error, bottom.probe_error)
+
+
+@pytest.mark.parametrize(("place", "sign"), [(0, 1), (9, -1)])
+def test_ends_of_the_spectrum(place, sign):
     X, y = planted(place)
-    found = diagnose(X, y, parts=["subspaces"]).subspaces
-    assert all(winner in sentence for sentence in found.sentences())
+    found = compare_ends(hold_out(X, y))
+    assert all(sign * ahead(*sides) > 2 for sides in zip(found.top, found.bottom, strict=True))
     assert found.top[0].directions + found.bottom[0].directions == 10
     assert found.top[0].variance + found.bottom[0].variance == pytest.approx(1)
 
 
-def test_no_difference_is_said_when_there_is_none():
+def test_there_is_no_difference_for_random_labels():
     X, _ = planted(0)
-    found = diagnose(X, RNG.integers(0, 2, 3000), parts=["subspaces"])
-    assert all("no difference" in sentence for sentence in found.subspaces.sentences())
+    found = compare_ends(hold_out(X, RNG.integers(0, 2, 3000)))
+    assert all(abs(ahead(*sides)) < 3 for sides in zip(found.top, found.bottom, strict=True))
 
 
 def test_scores_are_those_of_held_out_rows():
     """The linear score by least squares, the 1-NN score by scikit-learn, on the rows that were held out."""
     digits = load_digits()
-    found = diagnose(digits.X, digits.y, parts=["subspaces"]).subspaces
-    gathered = gather(digits.X, digits.y, "labels")
-    axes = principal_axes(gathered.moments)
-    held = {row.tobytes() for row in gathered.X_held}
-    fit = np.array([row.tobytes() not in held for row in digits.X])
-    assert found.rows == (~fit).sum() == len(gathered.X_held)
+    evidence = hold_out(digits.X, digits.y)
+    found, axes = compare_ends(evidence), evidence.axes
+    held = {row.tobytes() for row in evidence.U.round(6)}
+    fit = np.array([row.tobytes() not in held for row in axes.whitened(digits.X).round(6)])
+    assert found.rows == (~fit).sum() == len(evidence.U)
     for side, P in ((found.top[1], axes.P), (found.bottom[1], axes.P[:, ::-1])):
         T = (digits.X - axes.mean) @ P[:, : side.directions]
         A = np.column_stack([np.ones(len(T)), T])

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from firstk.advice.diagnosis.axes import Axes, Readout, mean_and_error
-from firstk.advice.diagnosis.gathering import HeldOut
 from firstk.metrics import nearest_neighbors
+from firstk_papers.balestriero2024.axes import HeldOut, Readout, mean_and_error
 
 # Directions past this share of the variance are the tail.
 HEAD_VARIANCE = 0.95
@@ -21,7 +20,7 @@ N_NEIGHBORS = 10
 MOST_ROWS = 4096
 # Share of rows whose neighbors agree most with one another; in clean data these rows nearly always have their label.
 SUREST = 0.25
-# Disagreement among these rows that clean labels of real data show (docs/diagnosis.md).
+# Disagreement among these rows that clean labels of real data show (docs/reproductions.md).
 CLEAN = 0.05
 # Minimum agreement over all rows relative to these; below it, disagreement may be due to the neighbors.
 GUIDE = 0.7
@@ -80,59 +79,12 @@ class LabelNoise:
             return None
         return self.noisy and self.tail > 0 and self.tail_noise >= CARRIES
 
-    def sentences(self) -> list[str]:
-        """Return the findings: whether labels are noisy, whether the tail fits the noise, and whether to cut it."""
-        found = [self._about_labels(), self._about_tail(), self._about_cutting()]
-        return [sentence for sentence in found if sentence]
 
-    def _about_labels(self) -> str:
-        if self.disagreement is None or self.error is None:
-            return ""
-        share = f"{self.disagreement:.1%} +- {self.error:.1%} of labels differ where neighbors are surest"
-        if self.noisy:
-            return f"The labels look noisy: {share}."
-        if self.noisy is None:
-            return f"Neighbors are too poor a guide to tell label noise from hard classes: {share}, which is the most."
-        return f"The labels look clean: {share}."
-
-    def _about_tail(self) -> str:
-        if self.tail == 0 or self.tail_noise is None or self.noisy is None:
-            return ""
-        shares = (
-            f"{self.tail_noise:.0%} of what its {self.tail} directions fit is noise, {self.head_noise:.0%} in the head"
-        )
-        if self.tail_carries_noise:
-            return f"Yes, the tail of the spectrum carries label noise: {shares}."
-        return f"No, the tail of the spectrum does not carry label noise to speak of: {shares}."
-
-    def _about_cutting(self) -> str:
-        if self.tail == 0:
-            return "There is no tail: every direction is needed for 95 % of the variance."
-        metric = "R^2" if self.disagreement is None else "accuracy"
-        start = f"The {self.tail} directions past 95 % of the variance bring {self.tail_gain:+.4f} +- "
-        start += f"{self.tail_error:.4f} of held-out {metric} (linear): "
-        if self.tail_gain < -CLEAR * self.tail_error:
-            return start + f"cut them, at k = {self.head}, before reading labels linearly."
-        if self.tail_gain > CLEAR * self.tail_error:
-            return start + "they carry signal; cutting them costs."
-        return start + f"nothing is lost by cutting at k = {self.head}."
-
-    def table(self) -> list[tuple[str, str]]:
-        """Return the numbers as lines of a table."""
-        lines = [("head, tail directions", f"{self.head}, {self.tail}")]
-        if self.disagreement is not None:
-            lines.append(("disagreement where surest", f"{self.disagreement:.4f} +- {self.error:.4f}"))
-            lines.append(("agreement of all / of the surest", f"{self.guide:.3f}"))
-            lines.append(("share of label noise in the fit", f"head {self.head_noise:.3f}, tail {self.tail_noise:.3f}"))
-        lines.append(("R^2 in sample", f"head {self.head_fit:.4f}, tail {self.tail_fit:.4f}"))
-        return [*lines, ("held-out gain by the tail", f"{self.tail_gain:+.4f} +- {self.tail_error:.4f}")]
-
-
-def look_for_noise(axes: Axes, evidence: HeldOut) -> LabelNoise:
+def look_for_noise(evidence: HeldOut) -> LabelNoise:
     """Compare labels with those of neighbors in the head of the spectrum, and evaluate the fit and gain of the tail."""
+    axes, labels = evidence.axes, evidence.labels
     assert axes.target is not None
     head = axes.reaching(HEAD_VARIANCE)
-    labels = evidence.kind == "labels"
     ks = np.array([head, axes.rank])
     scores = Readout(axes).scores(evidence.U, evidence.y, ks, "accuracy" if labels else "r2")
     sizes = np.array([head, axes.rank - head])

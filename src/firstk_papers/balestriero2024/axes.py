@@ -1,4 +1,4 @@
-"""Principal axes of the rows and their covariance with the targets: the coordinates of a diagnosis.
+"""Principal axes of the rows and their covariance with the targets, and rows that are held out along them.
 
 In whitened principal coordinates u = D^(-1/2) P^T (x - mean) the scatter is the identity. The best linear readout of
 any set of coordinates is then known without a fit, and the prefixes of any other linear code are spans of the first
@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from firstk._base.linalg import ordered_basis, ordered_eigh, rank_tolerance
-from firstk.moments.moments import Moments
-from firstk.objectives._common import one_hot_cross
+from firstk import Moments
+from firstk.exceptions import InvalidInputError
 
+# Rows that are held out: a quarter, and at most so many; reference rows of a neighbor search; rows that tell at all.
+HELD_SHARE, MOST_HELD, MOST_REFERENCES, FEWEST_HELD = 0.25, 2048, 8192, 20
 # If less than this share of a coordinate's norm is orthogonal to the earlier ones, it counts as rounding error.
 _NEW_DIRECTION = 1e-9
 
@@ -48,34 +50,15 @@ def target_of(moments: Moments) -> Target | None:
     """Return the target of moments; None without labels or targets."""
     if moments.classes is not None:
         shares = moments.class_shares
-        return Target(one_hot_cross(moments), np.diag(shares) - np.outer(shares, shares), shares, moments.classes)
+        cross = ((moments.class_means - moments.mean) * shares[:, None]).T
+        return Target(cross, np.diag(shares) - np.outer(shares, shares), shares, moments.classes)
     if moments.q:
         return Target(moments.Sxy, moments.Syy, moments.target_mean, None)
     return None
 
 
 @dataclass(frozen=True, eq=False)
-class Spectrum:
-    """Variances along principal axes above the rounding error of the scatter, largest first."""
-
-    spectrum: np.ndarray  # (r,)
-
-    @property
-    def rank(self) -> int:
-        """Number of axes."""
-        return len(self.spectrum)
-
-    def variance_shares(self) -> np.ndarray:
-        """Share of the variance explained by the first k axes, for every k."""
-        return np.cumsum(self.spectrum) / self.spectrum.sum()
-
-    def reaching(self, share: float) -> int:
-        """Return the smallest number of leading axes that explain at least this share of the variance."""
-        return min(int(np.searchsorted(self.variance_shares(), share - 1e-12)) + 1, self.rank)
-
-
-@dataclass(frozen=True, eq=False)
-class Axes(Spectrum):
+class Axes:
     """Principal axes above the rounding error of the scatter, largest variance first.
 
     Attributes
@@ -90,10 +73,24 @@ class Axes(Spectrum):
         Number of rows they were computed from.
     """
 
+    spectrum: np.ndarray
     mean: np.ndarray
     P: np.ndarray
     target: Target | None
     n: float
+
+    @property
+    def rank(self) -> int:
+        """Number of axes."""
+        return len(self.spectrum)
+
+    def variance_shares(self) -> np.ndarray:
+        """Share of the variance explained by the first k axes, for every k."""
+        return np.cumsum(self.spectrum) / self.spectrum.sum()
+
+    def reaching(self, share: float) -> int:
+        """Return the smallest number of leading axes that explain at least this share of the variance."""
+        return min(int(np.searchsorted(self.variance_shares(), share - 1e-12)) + 1, self.rank)
 
     @cached_property
     def gains(self) -> np.ndarray:
@@ -117,16 +114,11 @@ class Axes(Spectrum):
         The coordinates of the code ``components @ (x - mean)`` are expressed in whitened principal coordinates and
         orthonormalized in order; a linearly dependent coordinate gives a column of zeros.
         """
-        return ordered_basis(np.sqrt(self.spectrum)[:, None] * (self.P.T @ components.T), _NEW_DIRECTION)
+        return _ordered_basis(np.sqrt(self.spectrum)[:, None] * (self.P.T @ components.T))
 
     def taken(self, order: np.ndarray) -> Axes:
         """Return the axes with these indices, in this order."""
         return replace(self, P=self.P[:, order], spectrum=self.spectrum[order])
-
-    def from_basis(self, basis: np.ndarray) -> Axes:
-        """Return the axes in full coordinates, if they are given in those of an orthonormal basis."""
-        target = None if self.target is None else replace(self.target, cross=basis @ self.target.cross)
-        return replace(self, mean=basis @ self.mean, P=basis @ self.P, target=target)
 
 
 def principal_axes(moments: Moments) -> Axes:
@@ -136,19 +128,21 @@ def principal_axes(moments: Moments) -> Axes:
 
 def axes_of(St: np.ndarray, mean: np.ndarray, target: Target | None, n: float, eps: float) -> Axes:
     """Return the eigenvectors of a scatter, without those below the numerical rank."""
-    values, P = ordered_eigh(St)
-    kept = _above_rounding(values, eps)
+    values, P = (part[..., ::-1] for part in np.linalg.eigh(St))
+    kept = values > max((10.0 + np.sqrt(len(values))) * eps * values[0], 0.0)
     return Axes(values[kept], mean, P[:, kept], target, n)
 
 
-def spectrum_of(moments: Moments) -> Spectrum:
-    """Return the variances only, which is cheaper than computing the axes."""
-    values = np.linalg.eigvalsh(moments.St)[::-1]
-    return Spectrum(values[_above_rounding(values, moments.eps)])
-
-
-def _above_rounding(values: np.ndarray, eps: float) -> np.ndarray:
-    return values > max(rank_tolerance(len(values), eps) * values[0], 0.0)
+def _ordered_basis(V: np.ndarray) -> np.ndarray:
+    """Orthonormalize columns in order; one that adds nothing to those before it becomes zero."""
+    basis = np.zeros_like(V)
+    for j, column in enumerate(V.T):
+        new = column
+        for _ in range(2):  # twice, as the first pass leaves what rounding left
+            new = new - basis @ (basis.T @ new)
+        if np.linalg.norm(new) > _NEW_DIRECTION * np.linalg.norm(column):
+            basis[:, j] = new / np.linalg.norm(new)
+    return basis
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,3 +197,58 @@ def mean_and_error(values: np.ndarray) -> tuple[float, float]:
     """Return the mean of independent values and its standard error."""
     n = len(values)
     return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Rows on which codes are evaluated, along the principal axes of the others.
+
+    Attributes
+    ----------
+    axes : Axes
+        Of the rows that are not held out.
+    U, y : ndarray of shape (n, r), (n,)
+        Held-out rows in whitened coordinates, and their labels or targets.
+    T_ref, y_ref : ndarray of shape (m, r), (m,)
+        Reference rows in plain principal coordinates, float32, and theirs.
+    """
+
+    axes: Axes
+    U: np.ndarray
+    y: np.ndarray
+    T_ref: np.ndarray
+    y_ref: np.ndarray
+
+    @property
+    def labels(self) -> bool:
+        """Whether rows have labels; otherwise they have targets."""
+        assert self.axes.target is not None
+        return self.axes.target.classes is not None
+
+
+def hold_out(X: ArrayLike, y: ArrayLike, seed: int = 0) -> HeldOut:
+    """Hold a quarter of the rows out; copies of a vector are never in both parts.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, p)
+    y : array-like of shape (n,) or (n, q)
+        Labels or, as floating-point numbers or in several columns, targets.
+    seed : int
+    """
+    X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
+    _, which = np.unique(X, axis=0, return_inverse=True)
+    order = np.random.default_rng(seed).permutation(which.max() + 1)[which.ravel()]
+    held = order < min(HELD_SHARE * (order.max() + 1), MOST_HELD)
+    if held.sum() < FEWEST_HELD:
+        raise InvalidInputError(
+            f"hold_out needs {4 * FEWEST_HELD} different rows, to hold {FEWEST_HELD} of them out. "
+            f"Got {order.max() + 1:,}: give more rows."
+        )
+    given = {"targets": y[~held]} if y.dtype.kind == "f" or y.ndim > 1 else {"y": y[~held]}
+    axes = principal_axes(Moments("float64").update(X[~held], **given))
+    if axes.target is None or axes.target.spread <= 0:
+        raise InvalidInputError("hold_out needs at least two classes, or targets that differ. All rows have the same.")
+    some = np.flatnonzero(~held)[np.argsort(order[~held], kind="stable")][:MOST_REFERENCES]
+    T_ref = ((X[some] - axes.mean) @ axes.P).astype(np.float32)
+    return HeldOut(axes, axes.whitened(X[held]), y[held], T_ref, y[some])

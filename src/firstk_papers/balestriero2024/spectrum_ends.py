@@ -9,15 +9,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from firstk.advice.diagnosis.axes import Axes, Readout, mean_and_error
-from firstk.advice.diagnosis.gathering import HeldOut
 from firstk.exceptions import InvalidInputError
+from firstk_papers.balestriero2024.axes import HeldOut, Readout, mean_and_error
 
 SHARES = (0.25, 0.5, 0.75, 0.9)
 # Rows of a neighbor search: a few thousand are enough to rank subspaces.
 MOST_SEARCHED, MOST_ASKED = 4096, 1024
-# Number of standard errors for a clear difference.
-CLEAR = 2.0
 
 
 @dataclass(frozen=True)
@@ -58,58 +55,33 @@ class Subspaces:
     whole: Side
     rows: int
 
-    def sentences(self) -> list[str]:
-        """Return the findings: which end suits the task, at half of the variance each and at the largest share."""
-        return [self._compared(i) for i in dict.fromkeys((self.shares.index(0.5), len(self.shares) - 1))]
 
-    def _compared(self, i: int) -> str:
-        top, bottom = self.top[i], self.bottom[i]
-        margin = CLEAR * float(np.hypot(top.probe_error, bottom.probe_error))
-        start = (
-            f"The top {top.directions} directions, {top.variance:.0%} of the variance, reach {top.probe:.3f}; the "
-            f"other {bottom.directions}, {bottom.variance:.0%} of it, reach {bottom.probe:.3f} "
-            f"({self.metric}, linear): "
-        )
-        if abs(top.probe - bottom.probe) <= margin:
-            return start + "no difference."
-        return start + ("the top serves better." if top.probe > bottom.probe else "the bottom serves better.")
-
-    def table(self) -> list[tuple[str, str]]:
-        """Return the numbers as lines of a table."""
-        lines = [
-            (f"{self.metric}, held out ({self.rows} rows)", "top: directions, linear, 1-NN | the others: the same")
-        ]
-        for share, top, bottom in zip(self.shares, self.top, self.bottom, strict=True):
-            lines.append((f"{share:.0%} of variance in the top", f"{_side(top)} | {_side(bottom)}"))
-        return [*lines, ("all directions", _side(self.whole))]
-
-
-def compare_ends(axes: Axes, evidence: HeldOut) -> Subspaces:
+def compare_ends(evidence: HeldOut) -> Subspaces:
     """Evaluate both ends of the spectrum on held-out rows.
 
     Principal coordinates are uncorrelated, so the best readout of any subset is known from the moments of the training
     rows, without another fit.
     """
-    r = axes.rank
+    axes, r = evidence.axes, evidence.axes.rank
     if r < 2:
-        raise InvalidInputError("the vectors vary along one direction only; a spectrum of one has no ends.")
+        raise InvalidInputError("compare_ends needs vectors that vary along two directions or more. Got one.")
     sizes = [min(axes.reaching(share), r - 1) for share in SHARES]
-    top = _sides(axes, evidence, [*sizes, r])
+    top = _sides(evidence, [*sizes, r])
     back = np.arange(r)[::-1]
-    turned = replace(evidence, U=evidence.U[:, back], T_ref=evidence.T_ref[:, back])
-    bottom = _sides(axes.taken(back), turned, [r - k for k in sizes])
-    metric = "R^2" if evidence.kind == "targets" else "accuracy"
+    turned = replace(evidence, axes=axes.taken(back), U=evidence.U[:, back], T_ref=evidence.T_ref[:, back])
+    bottom = _sides(turned, [r - k for k in sizes])
+    metric = "accuracy" if evidence.labels else "R^2"
     return Subspaces(metric, SHARES, top[:-1], bottom, top[-1], len(evidence.U))
 
 
-def _sides(axes: Axes, evidence: HeldOut, sizes: list[int]) -> tuple[Side, ...]:
+def _sides(evidence: HeldOut, sizes: list[int]) -> tuple[Side, ...]:
     """Evaluate the first axes, for each number in `sizes`."""
-    ks = np.unique(sizes)
+    axes, ks = evidence.axes, np.unique(sizes)
     U, y, variance = evidence.U, evidence.y, axes.variance_shares()
-    scores = Readout(axes).scores(U, y, ks, "r2" if evidence.kind == "targets" else "accuracy")
+    scores = Readout(axes).scores(U, y, ks, "accuracy" if evidence.labels else "r2")
     probes = {int(k): mean_and_error(scores[:, i]) for i, k in enumerate(ks)}
     near: dict[int, float | None] = dict.fromkeys(probes)
-    if evidence.kind == "labels" and len(evidence.T_ref):
+    if evidence.labels and len(evidence.T_ref):
         T_ref, T = evidence.T_ref[:MOST_SEARCHED], (U[:MOST_ASKED] * np.sqrt(axes.spectrum)).astype(np.float32)
         for k in near:
             nearest = nearest_in(T_ref[:, :k], T[:, :k])
@@ -121,8 +93,3 @@ def nearest_in(Z_ref: np.ndarray, Z: np.ndarray) -> np.ndarray:
     """Return the nearest reference of each row by Euclidean distance, from one product of centered coordinates."""
     with_norm = np.column_stack([Z_ref, -0.5 * np.sum(Z_ref**2, axis=1)])
     return np.argmax(np.column_stack([Z, np.ones(len(Z), Z.dtype)]) @ with_norm.T, axis=1)
-
-
-def _side(side: Side) -> str:
-    near = "" if side.neighbor is None else f", {side.neighbor:.3f}"
-    return f"{side.directions}, {side.probe:.3f} +- {side.probe_error:.3f}{near}"

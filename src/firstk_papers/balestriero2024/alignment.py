@@ -12,11 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from firstk._base.checks import check_choice
-from firstk.advice.diagnosis.axes import Axes, Target, axes_of, principal_axes, target_of
+from firstk import Moments, PrefixCurve
 from firstk.exceptions import InvalidInputError
-from firstk.moments.moments import Moments
-from firstk.quality.curve import PrefixCurve
+from firstk_papers.balestriero2024.axes import Axes, Target, axes_of, principal_axes, target_of
 
 FORMS = ("proof", "equation_7", "code")
 SHOWN_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
@@ -49,34 +47,6 @@ class Alignment:
     area: float
     at_share: dict[str, float]
     corrected: dict[str, float]
-
-    def sentences(self) -> list[str]:
-        """Return the findings: whether the order by variance suits the task."""
-        early, rank = self.at_share["20 %"], self.curves[0].k[-1]
-        grade = "good" if early >= 0.9 else "fair" if early >= 0.7 else "poor"
-        kind = self.curves[0].details.get("target", "labels")
-        first = _length_of(0.2, rank)
-        explain = f"its first {first} components explain" if first > 1 else "its first component explains"
-        found = [f"PCA is a {grade} order for your {kind}: {explain} {100 * early:.0f} % of what all {rank} explain."]
-        if self.by_chance > self.r2 / 2:
-            left = f" (corrected for chance, the share is {self.corrected['20 %']:.0%})" if self.corrected else ""
-            found.append(
-                f"Beware: with so few rows for the width, random {kind} would be explained to R^2 "
-                f"{self.by_chance:.2f}, and yours are to {self.r2:.2f}{left}. Trust the held-out scores instead."
-            )
-        return found
-
-    def table(self) -> list[tuple[str, str]]:
-        """Return the numbers as lines of a table."""
-        ks = [k for k in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512) if k <= self.curves[0].k[-1]]
-        lines = [("alignment at k", "  ".join(f"{k:>6}" for k in ks))]
-        lines += [(f"form {curve.label}", "  ".join(f"{curve.at(k):6.3f}" for k in ks)) for curve in self.curves]
-        shares = ", ".join(f"{share}: {value:.3f}" for share, value in self.at_share.items())
-        lines.append(("proof's form at shares of the rank", shares))
-        if self.corrected:
-            corrected = ", ".join(f"{share}: {value:.3f}" for share, value in self.corrected.items())
-            lines.append(("the same, corrected for chance", corrected))
-        return [*lines, ("area, R^2 of all, by chance", f"{self.area:.3f}, {self.r2:.3f}, {self.by_chance:.3f}")]
 
 
 def alignment(moments: Moments, form: str = "proof", *, centred: bool = True) -> PrefixCurve:
@@ -114,7 +84,8 @@ def alignment(moments: Moments, form: str = "proof", *, centred: bool = True) ->
     >>> alignment(Moments().update(X, ["a", "a", "b", "b"])).score
     (0.0, 1.0)
     """
-    check_choice(form, FORMS, "form", "alignment")
+    if form not in FORMS:
+        raise InvalidInputError(f"The 'form' parameter of alignment must be one of {', '.join(FORMS)}. Got {form!r}.")
     if target_of(moments) is None:
         raise InvalidInputError("alignment needs moments with labels or targets: Moments().update(X, y).")
     return aligned(principal_axes(moments) if centred else raw_axes(moments), form)

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from firstk.advice.diagnosis import diagnose, gather
-from firstk.advice.diagnosis.axes import principal_axes
-from firstk.advice.diagnosis.label_noise import flip_variance, look_for_noise
 from firstk.data import load_digits
+from firstk_papers.balestriero2024.axes import hold_out
+from firstk_papers.balestriero2024.label_noise import flip_variance, look_for_noise
 from firstk_papers.datasets import load_banking77
 
 
@@ -18,9 +17,8 @@ def flipped(y, rate, seed=0):
 
 
 def look(X, y):
-    gathered = gather(X, y, "labels")
-    axes = principal_axes(gathered.moments)
-    return axes, look_for_noise(axes, gathered.along(axes))
+    evidence = hold_out(X, y)
+    return evidence, look_for_noise(evidence)
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.2, 0.4])
@@ -30,9 +28,6 @@ def test_digits(rate):
     assert found.disagreement == pytest.approx(rate, abs=0.02 + 3 * found.error)
     assert found.noisy is (rate > 0)
     assert found.tail_carries_noise is (rate > 0)
-    text = " ".join(found.sentences())
-    assert ("Yes, the tail" in text) is (rate > 0)
-    assert ("labels look clean" in text) is (rate == 0)
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.2, 0.4])
@@ -52,14 +47,16 @@ def test_the_share_of_noise_is_what_the_flips_bring():
     truth, shares = digits.y, []
     for seed in range(5):
         y = flipped(truth, rate, seed)
-        gathered = gather(digits.X, y, "labels")
-        axes, found = look(digits.X, y)
+        evidence, found = look(digits.X, y)
+        axes = evidence.axes
         one = np.eye(10)
         expected = (1 - rate) * one[truth] + rate / 9 * (1 - one[truth])
         # Rows behind the axes are those not held out.
-        held = {row.tobytes() for row in gathered.X_held}
-        rows = np.array([row.tobytes() not in held for row in digits.X])
-        U, noise = axes.whitened(digits.X[rows]), (one[y] - expected)[rows]
+        every = axes.whitened(digits.X)
+        held = {row.tobytes() for row in evidence.U.round(6)}
+        rows = np.array([row.tobytes() not in held for row in every.round(6)])
+        assert rows.sum() == len(y) - len(evidence.U)
+        U, noise = every[rows], (one[y] - expected)[rows]
         parts = np.sum((U.T @ noise / rows.sum()) ** 2, axis=1) / axes.target.spread
         shares.append([parts[found.head :].sum() / found.tail_fit, found.tail_noise])
     true, estimated = np.mean(shares, axis=0)
@@ -83,7 +80,7 @@ def test_hard_classes_are_not_called_noise():
     _, found = look(X, y)
     assert found.noisy is None
     assert found.tail_carries_noise is None
-    assert "too poor a guide" in found.sentences()[0]
+    assert found.guide < 0.7
 
 
 def test_a_tail_that_harms_is_to_be_cut():
@@ -91,18 +88,16 @@ def test_a_tail_that_harms_is_to_be_cut():
     rng = np.random.default_rng(2)
     y = rng.integers(0, 2, 800)
     X = np.column_stack([3 * y + rng.standard_normal(800), 0.01 * rng.standard_normal((800, 400))])
-    found = diagnose(X, y, parts=["label_noise"]).label_noise
+    _, found = look(X, y)
     assert (found.head, found.tail) == (1, 400)
     assert found.tail_gain < -0.05
-    assert "cut them, at k = 1" in found.sentences()[-1]
+    assert found.tail_gain < -2 * found.tail_error
 
 
 def test_targets_are_judged_by_the_tail_alone():
     rng = np.random.default_rng(3)
     X = rng.standard_normal((500, 8)) * 0.6 ** np.arange(8)
-    found = diagnose(X, X[:, -1] + 0.01 * rng.standard_normal(500), parts=["label_noise"]).label_noise
+    _, found = look(X, X[:, -1] + 0.01 * rng.standard_normal(500))
     assert found.noisy is None
     assert found.disagreement is None
     assert found.tail_gain > 0.5
-    assert found.sentences() == [found.sentences()[-1]]
-    assert "they carry signal" in found.sentences()[0]

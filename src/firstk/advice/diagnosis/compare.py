@@ -12,19 +12,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from firstk.advice.diagnosis.axes import target_of
 from firstk.advice.diagnosis.candidates import Candidate, balanced_weight, candidates_for
 from firstk.advice.diagnosis.folds import Fold, Trials, lengths_for
 from firstk.advice.diagnosis.ranking import Margin, Ranking, Trial
 from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.problem import pose
 from firstk.exceptions import FirstkError, InvalidInputError
-from firstk.metrics.bootstrap import MeanScore, PerRowScores
+from firstk.metrics.bootstrap import MeanScore, PerRowScores, resampled_scores
 from firstk.metrics.curve import METRICS, per_row_scores
 from firstk.metrics.scorers import full_width_neighbors
 from firstk.moments.moments import Moments
+from firstk.objectives._common import one_hot_cross
 from firstk.quality.curve import PrefixCurve
 from firstk.quality.paired import CONFIDENCE, DRAWS, TOLERANCE, interval
+from firstk.quality.select import Selection, select
 
 # What searches for new documents may lose for the sake of known ones: what a choice may lose at all.
 NEW_LOSS = 0.01
@@ -67,13 +68,7 @@ def compare_objectives(trials: Trials, progress: Callable[[str], object] = lambd
             left_out[candidate.name] = str(error)
     if not scored:
         raise InvalidInputError("no objective could be fitted: " + "; ".join(left_out.values()))
-    raw = _raw_scores(trials, folds)
-    found = _ranked(scored, left_out, trials, ks, raw[0])
-    if not trials.on_new:
-        return found
-    by_name = {one.candidate.name: one.everything for one in scored if one.everything is not None}
-    everything = tuple(_curve(by_name[curve.label], trials, ks, raw[1], trials.n) for curve in found.curves)
-    return replace(found, everything=everything)
+    return _ranked(scored, left_out, trials, ks, _raw_scores(trials, folds))
 
 
 def _balance(trials: Trials) -> float | None:
@@ -83,8 +78,7 @@ def _balance(trials: Trials) -> float | None:
         return None
     named = {"y": rows["y"]} if trials.task == "labels" else {"targets": rows["y"]}
     moments = Moments(precision="float64").update(rows["X"], **named)
-    target = target_of(moments)
-    return None if target is None else balanced_weight(target.cross, moments.St)
+    return balanced_weight(one_hot_cross(moments) if trials.task == "labels" else moments.Sxy, moments.St)
 
 
 def _prepared(fold: Fold, metric: str) -> Fold:
@@ -142,7 +136,7 @@ def _shares(parts: Sequence[PerRowScores]) -> np.ndarray:
 
 def _drawn(parts: Sequence[PerRowScores], ks: np.ndarray) -> np.ndarray:
     """Return the scores over all folds in each draw, (B, K)."""
-    draws = [_padded(_redrawn(part, i), len(ks)) for i, part in enumerate(parts)]
+    draws = [_padded(resampled_scores(part, resamples=DRAWS, random_state=i), len(ks)) for i, part in enumerate(parts)]
     return np.tensordot(_shares(parts), np.array(draws), axes=1)
 
 
@@ -173,13 +167,6 @@ def _padded(scores: np.ndarray, count: int) -> np.ndarray:
     return np.concatenate([scores, np.repeat(scores[..., -1:], count - scores.shape[-1], axis=-1)], axis=-1)
 
 
-def _redrawn(scores: PerRowScores, seed: int) -> np.ndarray:
-    """Return the scores of held-out rows drawn with replacement, (B, K): the same draws for every objective."""
-    n = scores.n
-    counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=DRAWS).T.astype(np.float64)
-    return scores.resampled(counts)
-
-
 def _raw_scores(trials: Trials, folds: Sequence[Fold]) -> tuple[float | None, float | None]:
     """Return the score of the vectors as they are, which no objective changes: as ranked, and on queries of all kinds.
 
@@ -207,45 +194,49 @@ def _raw_scores(trials: Trials, folds: Sequence[Fold]) -> tuple[float | None, fl
 
 
 def _ranked(
-    scored: list[_Scored], left_out: dict[str, str], trials: Trials, ks: np.ndarray, raw: float | None
+    scored: Sequence[_Scored],
+    left_out: dict[str, str],
+    trials: Trials,
+    ks: np.ndarray,
+    raw: tuple[float | None, float | None],
 ) -> Ranking:
-    order, margins = _in_order(scored)
-    # What loses little on new documents, and of it what is better over queries like those given.
-    whole = [one.everything for one in _near(scored, NEW_LOSS) if one.everything is not None]
-    choice = _near(whole or scored)[0].candidate.name
+    """Rank the objectives that were tried, and choose the one to fit."""
+    found = _selected(scored)
+    chosen, reason = scored[found.chosen], "best" if found.level.sum() == 1 else "simpler"
+    if trials.on_new:  # what loses little on new documents, and of it what is better over queries like those given
+        near = [one for one, ahead in zip(scored, found.ahead, strict=True) if ahead.within(NEW_LOSS)]
+        whole = [one.everything for one in near if one.everything is not None]
+        chosen = near[_selected(whole).chosen]
+        mean = float(whole[near.index(chosen)].score.mean())
+        others = [one.everything for one, level in zip(scored, found.level, strict=True) if level and one is not chosen]
+        if not found.level[scored.index(chosen)] or any(
+            other is not None and mean > float(other.score.mean()) + TOLERANCE for other in others
+        ):
+            reason = "known"
+    order = sorted(range(len(scored)), key=lambda i: -float(scored[i].score.mean()))  # stable: the simpler first
     n = trials.n - (trials.known if trials.on_new else 0)
+    everything = [scored[i].everything for i in order]
     return Ranking(
-        curves=tuple(_curve(one, trials, ks, raw, n) for one in order),
-        leader=order[0].candidate.name,
-        margins=margins,
-        trials=tuple(_trial(one) for one in order),
-        choice=choice,
+        curves=tuple(_curve(scored[i], trials, ks, raw[0], n) for i in order),
+        trials=tuple(_trial(scored[i]) for i in order),
+        margins=tuple(
+            Margin(scored[i].candidate.name, -ahead.value, -ahead.high, -ahead.low)
+            for i, ahead in ((i, found.ahead[i]) for i in order[1:])
+        ),
+        choice=chosen.candidate.name,
+        reason=reason,
         left_out=left_out,
         task=trials.task,
         folds=len(trials.folds),
         known=trials.known,
         known_share=trials.known_share,
+        everything=tuple(_curve(one, trials, ks, raw[1], trials.n) for one in everything if one is not None),
     )
 
 
-def _in_order(scored: Sequence[_Scored]) -> tuple[list[_Scored], tuple[Margin, ...]]:
-    """Return candidates, the best mean first, and the margins of the others to it."""
-    order = sorted(scored, key=lambda one: -float(one.score.mean()))  # stable: of equal ones, the simpler first
-    return order, tuple(_margin(order[0], other) for other in order[1:])
-
-
-def _near(scored: Sequence[_Scored], most: float = TOLERANCE) -> list[_Scored]:
-    """Return the candidates behind the best of them by at most so much and not clearly, the simplest first."""
-    order, margins = _in_order(scored)
-    names = {order[0].candidate.name, *(margin.objective for margin in margins if margin.near(most))}
-    return [one for one in scored if one.candidate.name in names]
-
-
-def _margin(leader: _Scored, other: _Scored) -> Margin:
-    difference = (leader.draws - other.draws).mean(axis=1)
-    low, high = _ends(difference)
-    behind = float(leader.score.mean() - other.score.mean())
-    return Margin(other.candidate.name, behind, float(np.std(difference)), low, high)
+def _selected(scored: Sequence[_Scored]) -> Selection:
+    """Compare means over the lengths; candidates are given the simplest first."""
+    return select([one.score.mean() for one in scored], [one.draws.mean(axis=1) for one in scored])
 
 
 def _curve(one: _Scored, trials: Trials, ks: np.ndarray, raw: float | None, n: int) -> PrefixCurve:
@@ -265,7 +256,7 @@ def _curve(one: _Scored, trials: Trials, ks: np.ndarray, raw: float | None, n: i
 
 def _trial(one: _Scored) -> Trial:
     candidate = one.candidate
-    low, high = _ends(one.draws.mean(axis=1))
+    low, high = map(float, interval(one.draws.mean(axis=1)))
     return Trial(
         name=candidate.name,
         objective=candidate.objective.name,
@@ -278,8 +269,3 @@ def _trial(one: _Scored) -> Trial:
         high=high,
         seconds=round(one.seconds, 1),
     )
-
-
-def _ends(values: np.ndarray) -> tuple[float, float]:
-    low, high = interval(values)
-    return float(low), float(high)

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.linalg
 
-from firstk._base.linalg import ordered_eigh, symmetrised
-from firstk.advice.diagnosis.axes import Axes, Readout, mean_and_error, octaves
-from firstk.objectives.noise import GaussianNoise, Masking, image_patches
+from firstk import GaussianNoise, Masking, image_patches
+from firstk_papers.balestriero2024.axes import Axes, Readout, mean_and_error, octaves
 
 if TYPE_CHECKING:
     Noise = GaussianNoise | Masking
@@ -32,8 +31,6 @@ _GAP = 1e-6
 _RIDGE = 1e-10
 # Subspace iteration stops when the relative change is below this; angles are then accurate to about its square root.
 SETTLED, MOST_STEPS = 1e-8, 60
-# Number of standard errors for a clear difference: one in about 370 by chance, for each setting.
-CLEAR = 3.0
 
 
 @dataclass(frozen=True)
@@ -71,10 +68,6 @@ class NoiseEffect:
         return max(self.could_move) > NOTHING
 
     @property
-    def shown(self) -> str:
-        """The noise as a sentence begins with it."""
-        return "Gaussian noise" if self.noise == "gaussian" else self.name[:1].upper() + self.name[1:]
-
     @property
     def name(self) -> str:
         """Name of the noise with its settings."""
@@ -82,62 +75,6 @@ class NoiseEffect:
             return self.noise
         single = "single coordinates" if self.patch == 1 else f"{self.patch} x {self.patch} patches"
         return f"{self.noise}, {self.dropped:.0%} of {single} dropped"
-
-
-@dataclass(frozen=True)
-class Denoising:
-    """Effects of several noises; the first is Gaussian."""
-
-    effects: tuple[NoiseEffect, ...]
-
-    def sentences(self) -> list[str]:
-        """Return the findings: which noises cannot help, and whether masking helps this task."""
-        idle = [effect.shown for effect in self.effects if not effect.can_help]
-        found = [f"{_listed(idle)} would not change the code."] if idle else []
-        able = [effect for effect in self.effects if effect.can_help]
-        if able and able[0].gain is None:
-            most = max(able, key=lambda effect: max(effect.could_move))
-            found.append(
-                f"{len(able)} of {len(self.effects)} noises would change the code, most of all {most.name}; only "
-                "labels can tell whether for better."
-            )
-        elif able:
-            found.append(self._verdict(able))
-        return found
-
-    def _verdict(self, able: list[NoiseEffect]) -> str:
-        best = max(able, key=lambda effect: effect.gain or 0.0)
-        gain, error = best.gain or 0.0, best.error or 0.0
-        scope = f"mean held-out R^2 over k = {best.k[0]} to {best.k[-1]}"
-        if CLEAR * error < gain < NOTHING:
-            return f"Denoising makes no difference worth having: at best {gain:+.4f} +- {error:.4f} ({scope})."
-        if gain > CLEAR * error:
-            return f"Denoising helps this task: {best.name} gains {gain:.4f} +- {error:.4f} ({scope})."
-        worst = min(able, key=lambda effect: effect.gain or 0.0)
-        if (worst.gain or 0.0) < -CLEAR * (worst.error or 0.0):
-            return (
-                f"Denoising does not help this task: the best, {best.name}, changes {gain:+.4f} +- {error:.4f}, the "
-                f"worst, {worst.name}, {worst.gain or 0.0:+.4f} ({scope})."
-            )
-        return f"Denoising makes no difference to this task beyond noise: at best {gain:+.4f} +- {error:.4f} ({scope})."
-
-    def table(self) -> list[tuple[str, str]]:
-        """Return the effects as lines of a table."""
-        return [(effect.name, self._line(effect)) for effect in self.effects]
-
-    @staticmethod
-    def _line(effect: NoiseEffect) -> str:
-        could = f"could move R^2 by {max(effect.could_move):.3f}"
-        if effect.alignment_change is None:
-            return could
-        change = ", ".join(f"{k}: {change:+.4f}" for k, change in zip(effect.k, effect.alignment_change, strict=True))
-        held = "" if effect.gain is None else f"; held-out R^2 {effect.gain:+.4f} +- {effect.error:.4f}"
-        return f"{could}; alignment at k {change}{held}"
-
-
-def _listed(names: list[str]) -> str:
-    """Join names as a sentence does; those with a comma in them by semicolons."""
-    return ("; " if any("," in name for name in names) else " and ").join(names)
 
 
 def effect_of(
@@ -196,7 +133,7 @@ def denoising_axes(noise: Noise, St: np.ndarray, d: int, start: np.ndarray) -> n
     settled = np.zeros(0)
     for _ in range(MOST_STEPS):
         image = F.T @ scipy.linalg.solve_triangular(L, block, lower=True, trans="T", check_finite=False)
-        values, turn = ordered_eigh(symmetrised(image.T @ image))
+        values, turn = (part[..., ::-1] for part in np.linalg.eigh(image.T @ image))
         found = (block @ turn)[:, :d]
         if len(settled) and np.allclose(values[:d], settled, rtol=SETTLED, atol=0):
             break
