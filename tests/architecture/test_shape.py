@@ -16,21 +16,23 @@ SOURCES = sorted(LIBRARY.rglob("*.py"))
 MODULES = {"contracts", "exceptions"}
 ROOMS = {
     "_base",
-    "alignment",
+    "advice",
     "bits",
     "cli",
     "data",
     "encoder",
     "estimator",
-    "evaluation",
     "integrations",
     "losses",
     "metrics",
     "moments",
     "objectives",
     "orderings",
+    "quality",
     "search",
     "solvers",
+    "upgrade",
+    "words",
 }
 # Tests of more than one room.
 ACROSS = {"architecture", "contracts", "docs", "evidence", "fixtures"} | {
