@@ -56,7 +56,7 @@ def test_info_loads_numpy_and_what_a_model_is(tmp_path):
     heavy, own = loaded(COMMAND, "info", str(tmp_path / "model"))
     assert heavy == {"numpy"}
     rooms = {".".join(name.split(".")[:2]) for name in own}
-    below = {"firstk.bits", "firstk.data", "firstk._base", "firstk.exceptions"}
+    below = {"firstk.bits", "firstk.data", "firstk._base", "firstk.exceptions", "firstk.quality", "firstk.words"}
     assert rooms == {"firstk", "firstk.cli", "firstk.encoder"} | below
     of_data = {name for name in own if name.startswith("firstk.data")}
     of_remote = {"firstk.data.remote", "firstk.data.remote.path", "firstk.data.remote.secrets"}

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import typer
 
 from firstk.cli._settings import settings_of
-from firstk.data.task import Pairs
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -70,6 +69,8 @@ class ModelToExtend:
 
     def extended_as(self, asked: PrefixEncoder, settings: Sequence[str], *, pairs: bool) -> PrefixEncoder:
         """Return the encoder that learns on from rows or pairs; raise an error where what was typed contradicts it."""
+        from firstk.data.task import Pairs
+
         if (self.encoder.learns_from is Pairs) != pairs:
             was, now = ("rows", "pairs") if pairs else ("pairs", "rows")
             raise InvalidInputError(f"'{self.path}' learned from {was}, and these are {now}: fit a model of their own.")

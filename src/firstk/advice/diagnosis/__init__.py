@@ -1,4 +1,7 @@
-"""Diagnosis: which objective to fit, and what is unusual about the vectors."""
+"""Diagnosis: which objective to fit, and what is unusual about the vectors.
+
+The record is made here; its sentences are in `firstk.words`, and the rule of selection in `firstk.quality`.
+"""
 
 from firstk.advice.diagnosis.compare import compare_objectives
 from firstk.advice.diagnosis.folds import Trials, judged_trials, pair_trials, row_trials, trials_of
