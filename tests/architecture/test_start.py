@@ -35,7 +35,7 @@ def test_help_loads_commands_and_checks_of_their_words(arguments):
     heavy, own = loaded(COMMAND, *arguments)
     assert heavy == set()
     # Help lists the commands of the wings by their first sentence; no other command loads them.
-    wings = {"firstk.search", "firstk.search.command", "firstk_papers", "firstk_papers.command"}
+    wings = {f"{wing}{part}" for wing in ("firstk.search", "firstk.upgrade", "firstk_papers") for part in ("", ".command")}
     listed = wings if arguments == ["--help"] else set()
     assert {name for name in own if not name.startswith(("firstk.cli", "firstk.words"))} == listed | {
         "firstk",
@@ -43,7 +43,6 @@ def test_help_loads_commands_and_checks_of_their_words(arguments):
         "firstk._base",
         "firstk._base.lazy_names",
         "firstk._base.atomic_file",
-        "firstk._base.input_file",
         "firstk.data",
         "firstk.data.remote",
         "firstk.data.remote.path",
