@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 # pip would compile one module after the other; this takes all cores.
 COMPILE := $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
-# Two BLAS processes at once crawl: tests keep to one thread each, a process a core, and whole files to a process.
+# Two BLAS processes at once crawl: tests keep to one thread each, one process per core.
 # With SCIPY_ARRAY_API scikit-learn's array checks run instead of being skipped.
 ONE_THREAD := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE SCIPY_ARRAY_API=1
 
@@ -13,16 +13,20 @@ ONE_THREAD := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE SCIPY_ARRAY_API=1
 # not. One process more than there are cores works while others wait.
 IN_MEMORY := $(shell [ -w /dev/shm ] && [ $$(df -Pk /dev/shm | awk 'END {print $$4}') -gt 8000000 ] && echo TMPDIR=/dev/shm)
 PROCESSES := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) < 4 ? $$(getconf _NPROCESSORS_ONLN) + 1 : 4 )))
-PYTEST := $(ONE_THREAD) $(IN_MEMORY) $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
+PYTEST := $(ONE_THREAD) $(IN_MEMORY) $(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal --durations=10
+# The wings and the papers import the library, and nothing imports them: each is tested alone.
+SEARCH := tests/search src/firstk/search
+UPGRADE := tests/upgrade src/firstk/upgrade
+PAPERS := tests/papers tests/evidence src/firstk_papers
+KERNELS := $(IN_MEMORY) $(BIN)/python tests/processors/kernels_matrix.py
 
-.PHONY: help demo test test-full test-search test-upgrade test-kernels lint bench docs dist clean
+.PHONY: help demo test test-wings test-search test-upgrade test-papers test-full test-kernels lint bench docs dist clean
 
 help:
 	@echo "make demo          learn ordered codes on embedded data and write a page to open"
-	@echo "make test          lint, types, layers, doctests, README code and the tests, in minutes"
-	@echo "make test-full     make test, and the tests that take long (marked 'full')"
-	@echo "make test-search   the tests of the wing firstk.search alone"
-	@echo "make test-upgrade  the tests of firstk.upgrade alone"
+	@echo "make test          lint, types, layers, doctests, README code and the tests of the core"
+	@echo "make test-wings    the tests of firstk.search, firstk.upgrade and the papers; test-search, ... one alone"
+	@echo "make test-full     everything, with the tests that take long (marked 'full')"
 	@echo "make test-kernels  the numeric tests under the arithmetic of other processors, in turn"
 	@echo "make lint          ruff, mypy and import-linter alone"
 	@echo "make docs          the documentation site in docs/_build/html, examples included; warnings are errors"
@@ -59,21 +63,27 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 
 test: lint
-	$(PYTEST) --durations=10
-	$(IN_MEMORY) $(BIN)/python tests/processors/kernels_matrix.py --short
+	$(PYTEST) $(foreach part,$(SEARCH) $(UPGRADE) $(PAPERS),--ignore=$(part))
 
-test-full: lint
-	$(PYTEST) --durations=10 -m ''
-	$(IN_MEMORY) $(BIN)/python tests/processors/kernels_matrix.py --short
+test-wings: $(VENV)/.test
+	$(PYTEST) $(SEARCH) $(UPGRADE) $(PAPERS)
+	$(KERNELS) --short
 
 test-search: $(VENV)/.test
-	$(PYTEST) tests/search
+	$(PYTEST) $(SEARCH)
 
 test-upgrade: $(VENV)/.test
-	$(PYTEST) tests/upgrade src/firstk/upgrade
+	$(PYTEST) $(UPGRADE)
+
+test-papers: $(VENV)/.test
+	$(PYTEST) $(PAPERS)
+
+test-full: lint
+	$(PYTEST) -m ''
+	$(KERNELS)
 
 test-kernels: $(VENV)/.test
-	$(IN_MEMORY) $(BIN)/python tests/processors/kernels_matrix.py
+	$(KERNELS)
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
