@@ -20,20 +20,21 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from firstk import Evaluation, PrefixEncoder, Rows, Search
 from firstk.advice.baselines import baselines_of
-from firstk.advice.evaluate import default_lengths, told_apart
+from firstk.advice.evaluate import Measured, _Grid, default_bytes, default_lengths, told_apart
 from firstk.data.precision import PRECISIONS
-from firstk.metrics.bootstrap import MeanScore
-from firstk.metrics.curve import METRICS
+from firstk.data.task import Data
+from firstk.metrics.bootstrap import MeanScore, PerRowScores, resampled_scores
 from firstk.objectives import Fisher, Similarity
-from firstk.quality.choose import Limits
-from firstk.quality.paired import DEVIATIONS
+from firstk.quality.choose import Limits, choose
+from firstk.quality.packed import Packed
+from firstk.quality.paired import DEVIATIONS, DRAWS
 from firstk.quality.point import Point
 from firstk_papers.datasets import data_folder
 
@@ -54,15 +55,32 @@ class Scores:
     metric: str
     unit: str
 
-    def table(self, rows: np.ndarray) -> PrecisionTable:
-        """Return the table of some rows, as an evaluation on those alone would make it."""
+    def table(self, rows: np.ndarray) -> Evaluation:
+        """Return the evaluation of some rows, as one on those alone would make it."""
         part = self.values[rows]
-        scored = [
-            (replace(point, score=float(part[:, i].mean())), MeanScore(part[:, i : i + 1]))
-            for i, point in enumerate(self.points)
-        ]
-        raw = float(part[:, self.raw].mean())
-        return tabulated(scored, self.metric, input_score=raw, n_evaluated=len(rows), unit=self.unit)
+        draws = resampled_scores(MeanScore(part), resamples=DRAWS)
+        scores = part.mean(axis=0)
+        return Evaluation(
+            tuple(replace(point, score=float(score)) for point, score in zip(self.points, scores, strict=True)),
+            self.metric,
+            input_score=float(scores[self.raw]),
+            n_evaluated=len(rows),
+            unit=self.unit,
+            draws=Packed.of(draws.T),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ByRow(_Grid):
+    """Scores codes as `evaluate` does, and keeps what each row scores."""
+
+    rows: dict[Point, np.ndarray] = field(default_factory=dict)
+
+    def _measured(self, points: Sequence[Point], scores: PerRowScores) -> list[Measured]:
+        assert isinstance(scores, MeanScore)
+        values = np.asarray(scores.values / scores.out_of, dtype=np.float64)
+        self.rows.update(zip(points, values.T, strict=True))
+        return super()._measured(points, scores)
 
 
 def kept_scores(folder: Path | None, name: str, make: Callable[[], Scores]) -> Scores:
@@ -81,21 +99,23 @@ def kept_scores(folder: Path | None, name: str, make: Callable[[], Scores]) -> S
     return found
 
 
-def scores_of(encoder: PrefixEncoder, data: EvaluationData, metric: str, training: np.ndarray, unit: str) -> Scores:
+def scores_of(encoder: PrefixEncoder, data: Data, metric: str, training: np.ndarray) -> Scores:
     """Score every point on all rows."""
     fitted = encoder.encoder_
-    data = METRICS[metric].prepare(fitted, data)
     others = {name: code for name, code in baselines_of(training).items() if name in ("PCA", "uncentred SVD")}
-    found = list(
-        scored_points(
-            fitted, data, metric, default_lengths(fitted), list(PRECISIONS.values()),
-            others=others, product_quantizer=True,
-        )
-    )  # fmt: skip
-    points = tuple(point for point, _ in found)
-    values = np.concatenate([rows.values / rows.out_of for _, rows in found if isinstance(rows, MeanScore)], axis=1)
-    raw = next(i for i, point in enumerate(points) if point.code == "raw vectors" and point.precision == "float32")
-    return Scores(points, values.astype(np.float64), raw, metric, unit)
+    names, sizes = list(PRECISIONS.values()), default_bytes(fitted)
+    grid = ByRow(fitted, data, metric, default_lengths(fitted), names, every=False, n_draws=1, sizes=sizes)
+
+    def quiet(what: str) -> None:
+        pass
+
+    for score in (grid.curves, grid.rounded):
+        score(others, quiet)
+    grid.product_quantizers(quiet)
+    grid.as_they_came()
+    points = tuple(sorted(grid.rows, key=lambda point: point.key))
+    values = np.column_stack([grid.rows[point] for point in points])
+    return Scores(points, values, next(i for i, point in enumerate(points) if point.raw), metric, data.unit)
 
 
 def divided(n: int, chosen_on: int | None, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -112,11 +132,11 @@ def scifact(
     held = np.load(data_folder() / "retrieval-scifact" / "scifact_minilm.npz")
     documents, queries = held["D"].astype(np.float32), held["Q"].astype(np.float32)
     relevance = np.concatenate([held["qrels_train"], held["qrels_test"]])
-    data = Search(queries=queries, documents=documents, relevance=relevance)
+    data = Search(queries, documents, relevance)
 
     def scored() -> Scores:
         encoder = PrefixEncoder(objective=Similarity()).fit(documents)
-        return scores_of(encoder, data, "ndcg@10", documents, "queries")
+        return scores_of(encoder, data, "ndcg@10", documents)
 
     scores = kept_scores(folder, "scifact", scored)
     for seed in range(splits):
@@ -134,12 +154,14 @@ def judgements(
         order = np.random.default_rng(1000 + draw).permutation(len(queries))
         learned = np.isin(relevance[:, 0], order[: len(order) // 3])
         pairs = relevance[learned & (relevance[:, 2] > 0)]
-        data = Search(queries=queries, documents=documents, relevance=relevance[~learned])
+        data = Search(queries, documents, relevance[~learned])
 
-        def scored(pairs: np.ndarray = pairs, data: EvaluationData = data) -> Scores:
+        def scored(pairs: np.ndarray = pairs, data: Search = data) -> Scores:
             encoder = PrefixEncoder(objective=Similarity()).fit_pairs(queries[pairs[:, 0]], documents[pairs[:, 1]])
-            people = population_of(told_apart(data, encoder.encoder_.learned))
-            return scores_of(encoder, people.data, "ndcg@10", documents, "queries")
+            apart = told_apart(data, encoder.encoder_.learned)
+            assert isinstance(apart, Search)
+            assert apart.new is not None
+            return scores_of(encoder, apart.new, "ndcg@10", documents)
 
         scores = kept_scores(folder, f"judgements-{draw}", scored)
         for seed in range(draw, splits, draws):
@@ -158,9 +180,9 @@ def banking77(
         fit, new = order[:5000], order[5000:9000]
         data = Rows(X[new], y[new], reference=Rows(X[fit], y[fit]))
 
-        def scored(fit: np.ndarray = fit, data: EvaluationData = data) -> Scores:
+        def scored(fit: np.ndarray = fit, data: Data = data) -> Scores:
             encoder = PrefixEncoder(objective=Fisher(shrinkage="auto")).fit(X[fit], y[fit])
-            return scores_of(encoder, data, "1nn_accuracy", X[fit], "rows")
+            return scores_of(encoder, data, "1nn_accuracy", X[fit])
 
         scores = kept_scores(folder, f"banking77-{draw}", scored)
         for seed in range(draw, splits, draws):
@@ -179,7 +201,7 @@ class Outcome:
 
 def outcome(scores: Scores, seen: np.ndarray, unseen: np.ndarray, table: Evaluation, limits: Limits) -> Outcome | None:
     """Choose on one part, and measure on the other; None where nothing was chosen."""
-    advised = table.choose(limits).advised
+    advised = choose(table, limits).advised
     if advised is None or advised.low is None:
         return None
     names = [(p.code, p.stored_as, p.k, p.bytes) for p in scores.points]
@@ -191,8 +213,8 @@ def outcome(scores: Scores, seen: np.ndarray, unseen: np.ndarray, table: Evaluat
     widened = advised.noise * np.sqrt(1 + len(seen) / len(unseen))
     kept = allowed & (shares >= (limits.keep or 0))
     return Outcome(
-        covered=abs(shares[place] - advised.kept) <= widened,
-        optimism=advised.kept - shares[place],
+        covered=abs(shares[place] - advised.share) <= widened,
+        optimism=advised.share - shares[place],
         loss=float(measured[allowed & (size <= point.bytes)].max() - measured[place]),
         bytes=None if limits.keep is None else point.bytes / size[kept].min(),
     )

@@ -12,9 +12,9 @@ from firstk import PrefixEncoder, Rows, evaluate
 from firstk.data import load_banking
 
 bank = load_banking()
-enc = PrefixEncoder(64, objective="error_bound").fit(bank.X_train, bank.y_train).encoder_
+enc = PrefixEncoder(64, objective="error_bound").fit(bank.X_train, bank.y_train)
 data = Rows(bank.X_test, bank.y_test, reference=Rows(bank.X_train, bank.y_train))
-table = evaluate(enc, data, "1nn_accuracy", ks=[4, 8, 12, 16, 24, 32, 48, 64], sizes=())
+table = evaluate(enc, data, ks=[4, 8, 12, 16, 24, 32, 48, 64], sizes=(), baselines=False)
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for precision in ("float32", "int8", "int4", "binary"):

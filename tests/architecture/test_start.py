@@ -35,7 +35,9 @@ def test_help_loads_commands_and_checks_of_their_words(arguments):
     heavy, own = loaded(COMMAND, *arguments)
     assert heavy == set()
     # Help lists the commands of the wings by their first sentence; no other command loads them.
-    wings = {f"{wing}{part}" for wing in ("firstk.search", "firstk.upgrade", "firstk_papers") for part in ("", ".command")}
+    wings = {
+        f"{wing}{part}" for wing in ("firstk.search", "firstk.upgrade", "firstk_papers") for part in ("", ".command")
+    }
     listed = wings if arguments == ["--help"] else set()
     assert {name for name in own if not name.startswith(("firstk.cli", "firstk.words"))} == listed | {
         "firstk",

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from firstk import Choice, Evaluation, PrefixEncoder, Search, evaluate
-from firstk.advice.records import read_report
+from firstk import Choice, PrefixEncoder, Search, evaluate
+from firstk.advice.records import Report, read_report
 from firstk.cli import app
 from firstk.data.files import write_vectors
 from firstk.data.precision import PRECISIONS
-from firstk.quality.choose import Limits
+from firstk.words.choice import answer, share_text
 from firstk_papers.datasets import data_folder
 
 
@@ -73,6 +73,7 @@ def fitted(store):
             "similarity",
             "--set",
             "objective.keep=dot_products",
+            "--explain",
             "-o",
             "model",
         )
@@ -80,36 +81,35 @@ def fitted(store):
 
 def test_one_answer_from_every_command_and_from_python(store, fitted, monkeypatch):
     monkeypatch.chdir(store)
-    said = read_report("model").recommendation
+    said = read_report("model").choice
     evaluated = json.loads(run("curve", "model", "docs.npz", *JUDGED, "--json"))
     info = json.loads(run("info", "model", "--json"))
     for record in (evaluated, info):
-        found = Choice.from_dict(record["recommendation"])
-        assert (found.chosen.point, found.chosen.kept) == (said.chosen.point, said.chosen.kept)
-    assert evaluated["chosen"]["bytes"] == said.chosen.point.bytes
+        found = Choice.from_dict(record["choice"])
+        assert (found.own, found.advised) == (said.own, said.advised)
     own = np.load(store / "docs.npz"), np.load(store / "queries.npz")
     rows = [{int(name): i for i, name in enumerate(part["id"])} for part in own]
     judged = [line.split(",") for line in (store / "qrels.csv").read_text().splitlines()[1:]]
     relevance = np.array([[rows[1][int(q)], rows[0][int(d)], int(g)] for q, d, g in judged])
     documents, queries = (part["vectors"] for part in own)
     encoder = PrefixEncoder.load(store / "model").encoder_
-    table = evaluate(encoder, Search(queries=queries, documents=documents, relevance=relevance), "ndcg@10")
-    assert table.choose().chosen.point == said.chosen.point
+    table = evaluate(encoder, Search(queries, documents, relevance), baselines=False)
+    assert table.choose().point == said.point
     assert table.input_score == pytest.approx(said.reference_score)
     assert table.input_score > 0.6  # MiniLM on SciFact: ids found their documents
     run("report", "model", "-o", "page.html")
     card = re.sub(r"\\(.)", r"\1", (store / "model" / "README.md").read_text())
     page = html.unescape(re.sub(r"<[^>]*>", "", (store / "page.html").read_text()))
     for text in (fitted, run("curve", "model", "docs.npz", *JUDGED), run("info", "model"), card, page):
-        assert said.chosen.share in text
-        assert str(said.chosen.point) in text
-        assert f"{said.chosen.point.bytes:,} bytes" in text
+        assert share_text(said.advised) in text
+        assert str(said.advised.point) in text
+        assert f"{said.advised.point.bytes:,} bytes" in text
 
 
 def test_the_promise_is_over_the_whole_store(store, fitted):
     documents = len(np.load(store / "docs.npz")["vectors"])
     assert f"among {documents:,} documents of docs.npz" in fitted
-    assert "ndcg@10: how high the relevant documents stand" in fitted
+    assert "ndcg@10: How high the relevant documents stand" in fitted
 
 
 def test_ids_that_belong_to_other_documents_are_called_a_mistake(store, fitted, monkeypatch):
@@ -126,21 +126,22 @@ def test_bytes_are_spent_on_the_best_precision(store, fitted, monkeypatch):
     found = json.loads(
         run("curve", "model", "docs.npz", *JUDGED, "--bytes-per-vector", "64", "--rows", "10M", "--json")
     )
-    table = Evaluation.from_dict(found["precisions"])
+    table = Report.from_json(json.dumps(found["report"])).lead
     assert {point.stored_as for point in table.own} == set(PRECISIONS)
     assert {"binary, binary queries"} <= {point.stored_as for point in table if not point.code}
     assert {point.precision for point in table if point.code == "raw vectors"} >= {"float16", "int8", "int4", "binary"}
-    chosen = table.choose(Limits(bytes_per_vector=64)).chosen.point
-    assert found["chosen"]["k"] == chosen.k
+    chosen = table.choose(bytes_per_vector=64).point
+    assert Choice.from_dict(found["choice"]).point == chosen
     assert chosen.score == max(point.score for point in table.own if point.bytes <= 64)
     sixteen = next(point for point in table.own if (point.k, point.precision) == (16, "float32"))
     assert chosen.score > sixteen.score + 0.1
-    assert found["chosen"]["bytes_saved"] == 10_000_000 * (4 * 384 - chosen.bytes)
+    assert (found["rows"], table.input_bytes) == (10_000_000, 4 * 384)
 
 
 def test_stored_bits_with_rounded_queries_are_another_promise(store, fitted, monkeypatch):
     monkeypatch.chdir(store)
-    table = Evaluation.from_dict(json.loads(run("curve", "model", "docs.npz", *JUDGED, "--json"))["precisions"])
+    found = json.loads(run("curve", "model", "docs.npz", *JUDGED, "--json"))
+    table = Report.from_json(json.dumps(found["report"])).lead
     ours = {(point.k, point.queries): point.score for point in table if not point.code and point.precision == "binary"}
     k = max(length for length, _ in ours)
     assert ours[k, "binary"] < ours[k, "float32"]
@@ -153,12 +154,11 @@ def test_a_share_is_of_the_raw_vectors_where_the_full_width_is_worse(tmp_path, m
     monkeypatch.chdir(tmp_path)
     write_vectors("intents.npz", z["X_train"][rows].astype(np.float32), {"intent": labels})
     printed = run("fit", "intents.npz", "--label", "intent", "--objective", "mixture", "-o", "model")
-    said = read_report("model").recommendation
+    said = read_report("model").choice
     assert said.reference == "raw vectors"
     curve = json.loads(run("curve", "model", "intents.npz", "--label", "intent", "--json"))
-    assert Choice.from_dict(curve["recommendation"]).chosen == said.chosen
-    chosen = said.chosen.point
+    assert Choice.from_dict(curve["choice"]).own == said.own
+    chosen = said.point
     assert chosen.score >= 0.98 * said.reference_score  # 99 %, less what rounding to a row is
     for text in (printed, run("info", "model")):
-        assert f"Store {chosen}: {chosen.bytes} bytes a vector" in text or said.better is not None
-        assert said.headline() in text
+        assert "\n".join(answer(said)) in text

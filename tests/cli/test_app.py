@@ -120,11 +120,11 @@ def test_a_name_that_leads_nowhere_is_told_at_once(tmp_path, arguments):
     assert "There is no file 'gone" in done.stderr or "'gone' is no firstk model" in done.stderr
 
 
-def test_documents_that_are_not_there_are_told_before_the_model_is_read(tmp_path):
+def test_queries_that_are_not_there_are_told_before_the_model_is_read(tmp_path):
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "config.json").write_text("{}")
-    (tmp_path / "q.npy").touch()
-    done = firstk("curve", "m", "q.npy", "--documents", "gone.npy", "--relevance", "r.csv", cwd=tmp_path)
+    (tmp_path / "d.npy").touch()
+    done = firstk("curve", "m", "d.npy", "--queries", "gone.npy", "--relevance", "r.csv", cwd=tmp_path)
     assert (done.returncode, "There is no file 'gone.npy'" in done.stderr) == (1, True)
 
 

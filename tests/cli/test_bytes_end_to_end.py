@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from command_line import firstk
-from firstk import PrefixEncoder, Similarity
+from firstk import Choice, PrefixEncoder, Similarity
 from firstk.data.files import open_vectors, write_vectors
 from firstk.exceptions import MissingDataError
 from firstk.metrics import ndcg
@@ -42,9 +42,9 @@ def test_the_advised_score_is_that_of_the_written_file(place):
     folder, data = place
     judged = ("--queries", "queries.parquet", "--relevance", "qrels.tsv")
     found = json.loads(done("curve", "model", "docs.parquet", *judged, "--bytes-per-vector", 32, "--json", cwd=folder))
-    advice = found["recommendation"]["chosen"]
-    point = advice["point"]
-    assert (point["precision"], point["bytes"], found["metric"]) == ("embedded", 32, "ndcg@10")
+    choice = Choice.from_dict(found["choice"])
+    point = choice.point
+    assert (point.precision, point.bytes, found["metric"]) == ("embedded", 32, "ndcg@10")
     text = done("transform", "model", "docs.parquet", "--bytes-per-vector", 32, "-o", "short.parquet", cwd=folder)
     assert "32 bytes each" in text
     done(
@@ -55,6 +55,5 @@ def test_the_advised_score_is_that_of_the_written_file(place):
     np.testing.assert_array_equal(codes.columns["id"], data.document_ids)
     k = codes.vectors.shape[1]
     score = float(ndcg(codes.vectors, asked.vectors, data.judgements_test, ks=[k])[-1])
-    assert score == pytest.approx(point["score"], abs=2e-3)
-    share = score / found["recommendation"]["reference_score"]
-    assert advice["low"] <= share <= advice["high"]
+    assert score == pytest.approx(point.score, abs=2e-3)
+    assert choice.own.low <= score / choice.reference_score <= choice.own.high

@@ -59,8 +59,8 @@ def without_marks(said):
 
 FIT = ("fit", "digits.npz", "--label", "label", "--objective", "fisher", "-o", "fitted")
 WORK = {
-    "demo": (("demo", "--out", "out", "--quiet"), "firstk.advice.held_out", "prefix_curve"),
-    "fit": (FIT, "firstk.advice.held_out", "prefix_curve"),
+    "demo": (("demo", "--out", "out", "--quiet"), "firstk.advice.evaluate", "per_row_scores"),
+    "fit": (FIT, "firstk.advice.evaluate", "per_row_scores"),
     "transform": (
         ("transform", "model", "digits.npz", "-o", "short.npz"),
         "firstk.estimator.transform_files",

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import firstk
-from firstk import data, metrics, objectives, orderings, solvers
+from firstk import Pairs, Rows, Search, data, metrics, objectives, orderings, solvers
 from firstk.metrics.curve import METRICS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -109,9 +109,9 @@ def table_under(page: Path, heading: str) -> list[dict[str, str]]:
 
 
 def needs_of(metric: str) -> str:
-    """Return what a metric needs, as the docs say it: reference for the two fields of a reference set."""
-    fields = ["reference" if need in ("X_ref", "y_ref") else need for need in METRICS[metric].needs]
-    return ", ".join(dict.fromkeys(fields))
+    """Return what a metric needs, as the docs say it: the arrays of the data that it takes, and what it asks for."""
+    taken = {Rows: ("X",), Pairs: ("left", "right"), Search: ("queries", "documents", "relevance")}
+    return ", ".join((*taken[METRICS[metric].takes], *METRICS[metric].needs))
 
 
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]

@@ -59,7 +59,7 @@ def test_fit_is_what_diagnose_ends_with(walked):
 def parted(text: str) -> tuple[list[str], list[int]]:
     """Return the words of a text, and the ends of the intervals in it."""
     ends = [int(end) for both in INTERVAL.findall(text) for end in both]
-    return INTERVAL.sub("an interval", text).split(), ends
+    return re.sub(r"0\.\d+ of", "a score of", INTERVAL.sub("an interval", text)).split(), ends
 
 
 def test_fit_begins_as_the_readme_shows(walked):
@@ -75,7 +75,7 @@ def test_fit_begins_as_the_readme_shows(walked):
 def test_transform_is_given_what_fit_recommends(walked):
     home, printed = walked
     assert " ".join(given_to("transform")) in map(str.strip, printed["fit"].splitlines())
-    advised = model_info(home / "model").recommendation.advised.point
+    advised = model_info(home / "model").choice.advised.point
     table = open_vectors(home / "short.parquet")
     written = json.loads(table.metadata["firstk"])
     assert (written["k"], written["stored"]["precision"]) == (advised.k, advised.precision)

@@ -72,10 +72,15 @@ class Judged:
 
     def described(self, data: Search) -> str:
         """Say how many queries are evaluated in `data`, among how many documents."""
-        among, n = f"among {n_rows(data.documents):,} documents of {self.names[1]}", len(np.asarray(data.relevance))
-        if data.document_field is not None:
+        n, relevance = n_rows(data.documents), np.asarray(data.relevance)
+        among = f"among {n:,} documents of {self.names[1]}"
+        field = None if data.document_field is None else np.asarray(data.document_field)
+        if field is not None and field.dtype == bool:  # one value for all queries
+            among = f"among {field.sum():,} documents of {self.names[1]} that the filter leaves of {n:,}"
+            relevance = relevance[field[relevance[:, 1]]]
+        elif field is not None:
             among += ", each within its own value of the filter's field"
-        text = f"Evaluated on {data.n:,} queries of {self.names[0]} with {n:,} judgements, {among}."
+        text = f"Evaluated on {data.n:,} queries of {self.names[0]} with {len(relevance):,} judgements, {among}."
         text += "" if data.weight is None else " Queries are weighted."
         if self.store is None:
             text += (

@@ -405,7 +405,7 @@ def _rows_for(encoder: FittedEncoder, request: Request, metric: str) -> FileTask
         notes += [] if seen is None else [seen]
     if reference is not None and not reference.n:
         reference = None
-    notes += _about_labels(found, metric)
+    notes += _about_labels(found, lead_metric(encoder, found) if request.metric == "auto" else metric)
     data = replace(found, reference=None if metric in ALONE else reference)
     return FileTask(
         place, others or reference, data, said, rows=stream.rows, width=stream.width, itemsize=stream.itemsize,
@@ -419,7 +419,7 @@ def _about_labels(rows: Rows, metric: str) -> list[str]:
     if rows.y is None or metric not in ("1nn_accuracy", "probe_accuracy"):
         return []
     y = np.asarray(rows.y)
-    values = len(np.unique(y)) if y.ndim == 1 and y.dtype.kind != "f" else 2
+    values = len(np.unique(y)) if y.ndim == 1 else 2
     if values == 1:
         return ["All rows have one label, so every code finds it: these scores say nothing."]
     if 2 * values > len(y):

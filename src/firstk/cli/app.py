@@ -63,11 +63,24 @@ def _check_share_or_file(spec: str) -> None:
         check_there(spec)
 
 
+def _check_label(spec: str) -> None:
+    """Check the file of FILE[:COLUMN]; what does not end as a file of vectors does is a column."""
+    file = next((name for name in (spec, spec.rpartition(":")[0]) if Path(name).suffix.lower() in _ENDINGS), None)
+    if file is not None and not is_there(spec):
+        check_there(file)
+
+
+_ENDINGS = (
+    ".npy", ".npz", ".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".gz", ".parquet", ".pq", ".arrow", ".feather", ".ipc",
+    ".safetensors",
+)  # fmt: skip
+
 # Parameters that name what must be there before a command begins.
 _THERE: dict[str, Callable[[Any], None]] = {
     "model": _check_model,
     "model_or_raw": _check_model_or_raw,
     "source": check_there,
+    "label": _check_label,
     "queries": _check_file_of,
     "reference": _check_file_of,
     "against": check_there,

@@ -128,9 +128,15 @@ def curve(
     }  # fmt: skip
     with step_progress(None, quiet=quiet or json, what="evaluating") as begin, warnings_as_notes():
         task = read_for(encoder, _request(place, reference, most, metric))
-        settings["baselines"], notes = _baselines(encoder, task)
+        settings["baselines"], notes = _baselines(encoder, task, metric)
         asked = Asked(limits, metric, settings, details=explain)
         found, refusal = report_on(encoder, task, asked, begin)
+    if (
+        refusal is None
+        and found.choice is not None
+        and (found.choice.advised is None or found.choice.chance is not None)
+    ):
+        refusal = InvalidInputError(answer(found.choice)[0])
     options = recorded_options(place, shared=False) if task.store == place.source else {}
     found = replace(found, notes=(*found.notes, *notes), options=options)
     written = [] if report is not None else ["A page to forward: the same command with --report page.html."]
@@ -144,12 +150,6 @@ def curve(
         typer.echo(jsonlib.dumps(_as_record(found, task, model, rows, refusal), ensure_ascii=False, allow_nan=False))
     else:
         typer.echo("\n".join([*_lines(found, task, encoder, model, rows, explain), *written]))
-    if (
-        refusal is None
-        and found.choice is not None
-        and (found.choice.advised is None or found.choice.chance is not None)
-    ):
-        refusal = InvalidInputError(answer(found.choice)[0])
     if refusal is not None:  # the scores have been shown all the same
         raise refusal
 
@@ -167,11 +167,14 @@ def _request(place: Any, reference: str | None, most: int, metric: str) -> Any:
     return Request(place, reference, labels, most, metric)
 
 
-def _baselines(encoder: FittedEncoder, task: FileTask) -> tuple[Any, list[str]]:
+def _baselines(encoder: FittedEncoder, task: FileTask, metric: str) -> tuple[Any, list[str]]:
     """Return the baselines, fitted on rows that the task has to fit on, and a note where these are not the fit's."""
     from firstk.advice.baselines import baselines_of
+    from firstk.advice.evaluate import OWN_METRICS
     from firstk.data.task import Rows
 
+    if metric in OWN_METRICS:
+        return False, [f"Baselines have no {metric}; --metric probe_accuracy compares them."]
     if not isinstance(task.train, Rows):
         return baselines_of(None, p=encoder.p), [
             "PCA and uncentred SVD are not evaluated: give rows to fit them on with --reference."

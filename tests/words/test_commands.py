@@ -4,17 +4,18 @@ import pytest
 
 from firstk.advice.inputs import VectorSource
 from firstk.quality.point import RAW, Point
-from firstk.words.commands import commands_for, recorded_options
+from firstk.words.commands import VECTORS, commands_for, recorded_options
 
 
 def test_a_baseline_is_fitted_for_as_many_bytes_as_were_asked_for():
-    point, judged = Point(40, "int8", 40, 0.9, code="PCA"), {"--queries": "q.npy", "--relevance": "r.csv"}
-    fit, transform, queries = commands_for(point, "model", "rows.npy", {}, judged, 64)
+    point = Point(40, "int8", 40, 0.9, code="PCA")
+    judged = {VECTORS: "rows.npy", "--queries": "q.npy", "--relevance": "r.csv"}
+    fit, transform, queries = commands_for(point, "model", judged, 64)
     assert fit.startswith("firstk fit rows.npy --objective reconstruction")
     assert fit.endswith("--queries q.npy --relevance r.csv --bytes-per-vector 64 -o pca")
     assert transform == "firstk transform pca rows.npy -k 40 --precision int8 -o short.npz"
     assert queries == "firstk transform pca q.npy --side query -k 40 -o short_queries.npz"
-    without, _ = commands_for(point, "model", "rows.npy", {})
+    without, _ = commands_for(point, "model", {VECTORS: "rows.npy"})
     assert "--bytes-per-vector" not in without
 
 
@@ -31,13 +32,13 @@ def test_a_baseline_is_fitted_for_as_many_bytes_as_were_asked_for():
     ids=["own bits", "raw bits", "raw, rounded", "truncated", "binary queries", "raw, binary queries"],
 )
 def test_queries_are_encoded_as_they_were_evaluated(point, queries):
-    _, *found = commands_for(point, "m", "rows.npy", {}, {"--queries": "q.npy"})
+    _, *found = commands_for(point, "m", {VECTORS: "rows.npy", "--queries": "q.npy"})
     assert found == [f"firstk transform {command} -o short_queries.npz" for command in queries]
 
 
 def test_queries_are_not_written_over_themselves():
     point = Point(9, "int8", 9, 0.9)
-    _, found = commands_for(point, "m", "rows.npy", {}, {"--queries": "short_queries.npz"})
+    _, found = commands_for(point, "m", {VECTORS: "rows.npy", "--queries": "short_queries.npz"})
     assert found.endswith(" -o shorter_queries.npz")
 
 
@@ -46,7 +47,7 @@ def test_what_is_recorded_has_no_credentials(shared):
     secret = "https://me:secret@host/{}?X-Amz-Signature=secret"
     place = VectorSource(secret.format("v.npy"), queries=secret.format("q.npy"), relevance=secret.format("r.tsv"))
     found = recorded_options(place, shared=shared)
-    assert set(found) == {"VECTORS", "--queries", "--relevance"}
+    assert set(found) == {VECTORS, "--queries", "--relevance"}
     assert "secret" not in str(found)
 
 
@@ -62,10 +63,10 @@ def test_what_is_recorded_has_no_credentials(shared):
     ],
 )
 def test_a_model_keeps_relative_paths_alone(given, named):
-    assert recorded_options(VectorSource(given), shared=True).get("VECTORS") == named
+    assert recorded_options(VectorSource(given), shared=True).get(VECTORS) == named
 
 
 def test_row_numbers_are_recorded():
     place = VectorSource("docs.npz", queries="q.npz", relevance="/home/me/qrels.tsv:query,doc", by_row=True)
     words = [word for pair in recorded_options(place, shared=True).items() for word in pair]
-    assert words[-4:] == ["q.npz", "--relevance", "qrels.tsv:query,doc", "--id", ":row"]
+    assert words[-5:] == ["q.npz", "--relevance", "qrels.tsv:query,doc", "--id", ":row"]
