@@ -22,11 +22,8 @@ def test_a_closed_form_fit_is_traced_in_a_process_of_its_own():
     assert not [name for name in inside if name.startswith("firstk.cli")]
 
 
-# As many as there are: a walk may become shorter. What passes between rooms is records (`data.task`, `encoder.record`,
-# `quality`), which `fit` enters as well as the rooms. They were 21 and 69 when the code had no packages; since then `fit`
-# evaluates embedded bits and new documents as well, and saves the profile of held-out rows, which `checking` takes in
-# as it does new ones; both enter `progress`, which every long loop tells how far it is. `fit` enters `remote`, which
-# knows whether a path is one of this machine, and `shared_rounding`, by which one sweep scores several lengths.
+# As many as there are: a walk may become shorter. Records pass between rooms (`data.task`, `encoder.record`, `quality`),
+# and `fit` enters those as well as the rooms.
 @pytest.mark.parametrize(("walk", "most"), [("closed_form", 19), ("fit", 85)])
 def test_a_walk_enters_few_modules(walk, most):
     inside = modules(walk)

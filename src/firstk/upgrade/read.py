@@ -65,12 +65,8 @@ class UpgradeFiles:
             raise InvalidInputError("Labels take the place of judgements: give --label or --relevance, not both.")
         if old.label is not None and self.metric not in (None, BY_LABEL):
             raise InvalidInputError(f"--label is scored by {BY_LABEL}: leave --metric {self.metric} out.")
-<<<<<<< HEAD
-        given = {"--filter": old.filter, "--queries-old FILE:WEIGHT": old.query_weight, "--id :row": old.by_row or None}
-=======
         weight, by_row = old.query_weight, old.by_row or None
         given = {"--filter": old.filter, "--queries-old FILE:WEIGHT": weight, "--id :row": by_row}
->>>>>>> clitests
         useless = [option for option, value in given.items() if value is not None]
         if useless and old.relevance is None:
             raise InvalidInputError(f"{' and '.join(useless)} belong to --relevance, which is missing.")
