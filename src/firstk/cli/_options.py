@@ -22,7 +22,8 @@ VectorsOption = Annotated[
     str | None,
     typer.Option(
         "--vectors",
-        help="Which column holds the vectors, if several could: a name, a pattern (x*), or names with commas.",
+        help="The column of vectors: a name, or a pattern (x*).",
+        metavar="COLUMN",
     ),
 ]
 LabelOption = Annotated[
@@ -30,58 +31,55 @@ LabelOption = Annotated[
     typer.Option(
         "--label",
         "--target",
-        help="Labels or targets: a column of VECTORS, several target columns with commas, or another file with one row "
-        "per row of VECTORS.",
-        metavar="COLUMN|FILE[:COLUMN]",
+        help="Labels or targets: columns, or FILE[:COLUMN].",
+        metavar="COLUMN",
     ),
 ]
 PairsOption = Annotated[
     str | None,
     typer.Option(
         "--pairs",
-        help="Pairs that belong together: two columns of ids of VECTORS' rows (see --id) or of vectors, and one of "
-        "scores if there is one. With --queries the left side names rows of that file.",
-        metavar="[FILE:]LEFT,RIGHT[,SCORE]",
+        help="Pairs, by ids or as vectors: [FILE:]LEFT,RIGHT[,SCORE].",
+        metavar="COLUMNS",
     ),
 ]
 QueriesOption = Annotated[
     str | None,
     typer.Option(
         "--queries",
-        help="Queries; VECTORS is the store that they search. A column may say how much each query counts.",
-        metavar="FILE[:WEIGHT]",
+        help="Queries of VECTORS; FILE:COLUMN weights them.",
+        metavar="FILE",
     ),
 ]
 RelevanceOption = Annotated[
     str | None,
     typer.Option(
         "--relevance",
-        help="Judgements: columns of query ids, document ids, and perhaps grades. All of VECTORS are candidates.",
-        metavar="FILE[:QUERY,DOCUMENT[,GRADE]]",
+        help="Judgements: FILE[:QUERY,DOCUMENT[,GRADE]].",
+        metavar="FILE",
     ),
 ]
 IdOption = Annotated[
     str | None,
     typer.Option(
         "--id",
-        help="Column of the ids by which judgements or pairs name rows; detected if it is called id, doc_id, ...; "
-        ":row for row numbers, from 0.",
-        metavar="COLUMN|QUERYCOLUMN,DOCUMENTCOLUMN|:row",
+        help="Ids, if not called id: COLUMN or QUERYCOLUMN,DOCUMENTCOLUMN; :row for row numbers.",
+        metavar="COLUMN",
     ),
 ]
 FilterOption = Annotated[
     str | None,
     typer.Option(
         "--filter",
-        help="Search among the documents that have the query's own value of FIELD, or this VALUE of it.",
-        metavar="FIELD[=VALUE]",
+        help="Search what shares FIELD, or has FIELD=VALUE.",
+        metavar="FIELD",
     ),
 ]
 NanOption = Annotated[
     str,
     typer.Option(
         "--nan",
-        help="What to do with vectors that have NaN, infinity or missing numbers: stop with an error, or drop them.",
+        help="Vectors with NaN or infinity.",
         metavar="refuse|drop",
     ),
 ]
@@ -94,15 +92,15 @@ RowsOption = Annotated[
         help="How many vectors you will store, such as 10M or 200k: sizes and savings are for so many.",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document alone.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
-ExplainOption = Annotated[bool, typer.Option("--explain", help="Print all there is to say, not the answer alone.")]
+ExplainOption = Annotated[bool, typer.Option("--explain", help="Print all there is to say.")]
 KeepOption = Annotated[
-    float | None, typer.Option("--keep", help="Choose the cheapest code that keeps this share of the score; 0.99.")
+    float | None, typer.Option("--keep", metavar="SHARE", help="Choose the cheapest code that keeps this: 0.99.")
 ]
 BytesPerVectorOption = Annotated[
-    int | None, typer.Option("--bytes-per-vector", min=1, help="Choose the best code in at most so many bytes.")
+    int | None, typer.Option("--bytes-per-vector", min=1, metavar="N", help="Choose the best code in at most N bytes.")
 ]
 
 

@@ -51,34 +51,31 @@ Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")]
 Objective = Annotated[
     str,
     typer.Option(
-        help="What short codes should keep. From vectors alone: reconstruction (PCA), similarity (neighbors; also from "
-        "pairs and judgements), denoising. With --label: error_bound, fisher or classification (needs torch) for "
-        "classes, regression for numbers, mixture."
+        metavar="NAME",
+        help="reconstruction (PCA), similarity (also from pairs or judgements), denoising; with --label error_bound, "
+        "fisher, classification, regression, mixture.",
     ),
 ]
 HeldOut = Annotated[
     str,
-    typer.Option(metavar="SHARE|FILE", help="Rows to evaluate on: a share (at most 2,000 rows), a file, or 0."),
+    typer.Option(metavar="SHARE|FILE", help="A share (at most 2,000), a file, or 0."),
 ]
-Components = Annotated[int | None, typer.Option(min=1, help="Width of the code; all that carries signal if not given.")]
+Components = Annotated[int | None, typer.Option(min=1, metavar="N", help="Width of the code.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="A setting by its name in Python: objective.shrinkage=auto, ordering=sparse_prefix:8,16,32, "
-        "solver=gradient, network=mlp:256,256. Repeat for more.",
+        help="As in Python: objective.shrinkage=auto, ordering=sparse_prefix:8,16,32, network=mlp:256. Repeatable.",
     ),
 ]
-Image = Annotated[str | None, typer.Option(help="Vectors are images of this shape: 28x28 or 32x32x3.")]
-SourceModel = Annotated[str | None, typer.Option(help="Name of the model that made the vectors.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with a fit that was stopped while it read rows.")]
-Dask = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Let a dask cluster read and measure the files.")]
-Append = Annotated[
-    Path | None, typer.Option(metavar="MODEL", help="Add the rows to those of a model saved with --save-moments.")
-]
-SaveMoments = Annotated[bool, typer.Option("--save-moments", help="Keep the moments, so that --append can add rows.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the held-out split and of training.")]
+Image = Annotated[str | None, typer.Option(metavar="SHAPE", help="Vectors are images: 28x28 or 32x32x3.")]
+SourceModel = Annotated[str | None, typer.Option(metavar="NAME", help="The model that made the vectors.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with a fit that was stopped.")]
+Dask = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Let a dask cluster read the files.")]
+Append = Annotated[Path | None, typer.Option(metavar="MODEL", help="Add rows to a model with --save-moments.")]
+SaveMoments = Annotated[bool, typer.Option("--save-moments", help="Keep what --append needs.")]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Of the split and of training.")]
 
 
 def fit(
@@ -113,8 +110,8 @@ def fit(
 ) -> None:
     """Fit an encoder on a file of vectors, evaluate it on held-out rows, and say what to store.
 
-    A fifth of the rows or queries is held out. With --queries and --relevance the encoder is evaluated by search; only
-    objective similarity learns from judgements. Not sure which objective? firstk diagnose tries them all.
+    A fifth of the rows or queries is held out. Only objective similarity learns from judgements. Not sure which
+    objective? firstk diagnose tries them all.
     """
     from firstk.advice.fit_report import Asked, report_on
     from firstk.advice.read import open_task
