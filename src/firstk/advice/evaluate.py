@@ -60,7 +60,7 @@ PLAIN = "plain truncation"
 # of more rows is taken in proportion.
 SEARCHED_BYTES, MOST_SEARCHED, TIMED_SEARCHES = 1 << 26, 4_000_000, 15
 # Bytes that points scored at the same time may take together: each has a few copies of the stored codes.
-AT_ONCE, COPIES = 1 << 30, 4
+AT_ONCE, COPIES = 1 << 29, 4
 
 Progress = Callable[[str], object]
 Item = TypeVar("Item")
