@@ -202,11 +202,10 @@ def nearest(
     found : ndarray of shape (len(rows), len(places), n)
         Rows of the references.
     """
-    enough = n <= len(Z_ref) - (exclude is not None)
-    if enough and _compiled_pays(len(Z_ref) * len(Z) * len(ks)):
-        if similarity == "euclidean" or not any(_faint(side) for side in (Z_ref, Z)):
-            yield from _compiled_nearest(Z_ref, Z, ks, similarity, n, exclude, ordered)
-            return
+    pays = n <= len(Z_ref) - (exclude is not None) and _compiled_pays(len(Z_ref) * len(Z) * len(ks))
+    if pays and (similarity == "euclidean" or not any(_faint(side) for side in (Z_ref, Z))):
+        yield from _compiled_nearest(Z_ref, Z, ks, similarity, n, exclude, ordered)
+        return
     for block in sweep(Z_ref, Z, ks, similarity, exclude):
         yield block.rows, slice(block.i, block.i + 1), block.nearest(n, ordered=ordered)[:, None]
 
