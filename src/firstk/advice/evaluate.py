@@ -52,6 +52,9 @@ MOST_PAIRS = 2_000_000
 ALL_PREFIXES, PER_OCTAVE = 32, 8
 # Products of one search, of queries, documents and columns, beyond which lengths are those of a `ladder` alone.
 MOST_PRODUCTS = 10_000_000_000
+# What the evaluation of searches takes on one core: for each number of the store, which is rounded, read back and laid
+# out for every point, and for each product of one search.
+SECONDS_A_NUMBER, SECONDS_A_PRODUCT = 1.2e-6, 2e-9
 # A baseline whose scores differ by less than this share is no other code to speak of.
 AHEAD = 1e-3
 # Lengths at which a baseline keeps less of the score at full width than this are no advice, wherever it is ahead there.
@@ -197,6 +200,11 @@ def told_apart(data: Data, learned: np.ndarray | None) -> Data:
 def products(encoder: FittedEncoder, data: Data) -> int:
     """Return how many products one search of the raw vectors takes; 0 of data that are no searches."""
     return n_rows(data.documents) * data.n * encoder.p if isinstance(data, Search) else 0
+
+
+def expected_seconds(encoder: FittedEncoder, data: Data) -> float:
+    """Return about how long `evaluate` takes of searches in every precision, on all cores; 0 of other data."""
+    return (SECONDS_A_NUMBER + SECONDS_A_PRODUCT * data.n) * products(encoder, data) / max(1, data.n) / cores()
 
 
 def affordable(data: Data, metric: str, most_pairs: int | None) -> Data:
