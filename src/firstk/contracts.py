@@ -293,6 +293,8 @@ class View:
         What a hook computes once a fit.
     total : callable
         From what this process has found in its rows, a mean, to the mean over the rows of all processes.
+    weight : Tensor of shape (n,), optional
+        Sample weights of the rows, of mean 1 over all processes; None where rows count alike, or are drawn by weight.
     """
 
     model: TrainedModel
@@ -301,12 +303,19 @@ class View:
     generator: torch.Generator | None
     memory: dict[str, Any] = field(default_factory=dict)
     total: Callable[[Tensor], Tensor] = lambda mean: mean
+    weight: Tensor | None = None
+
+    def mean(self, values: Tensor) -> Tensor:
+        """Return the mean over the rows of values, (n, d), by the rows' weights."""
+        weighted = values if self.weight is None else values * self.weight[:, None]
+        return weighted.mean(0)
 
     def second_moment(self) -> Tensor:
         """Return the second moment of the code, (d, d): from the rows at hand, or B gram B^T."""
         if self.code is not None:
             code: Tensor = self.code
-            return code.t() @ code / len(code)
+            weighted = code if self.weight is None else code * self.weight[:, None]
+            return weighted.t() @ code / len(code)
         B: Tensor = self.model.encoder.weight
         assert self.gram is not None
         return B @ self.gram @ B.t()

@@ -50,6 +50,11 @@ READOUTS = ("readback_variance", "r2", "probe_accuracy")
 MOST_PAIRS = 2_000_000
 # All prefixes up to here; beyond, eight an octave: no eye and no decision needs more.
 ALL_PREFIXES, PER_OCTAVE = 32, 8
+# Products of one search, of queries, documents and columns, beyond which lengths are those of a `ladder` alone.
+MOST_PRODUCTS = 10_000_000_000
+# What the evaluation of searches takes on one core: for each number of the store, which is rounded, read back and laid
+# out for every point, and for each product of one search.
+SECONDS_A_NUMBER, SECONDS_A_PRODUCT = 1.2e-6, 2e-9
 # A baseline whose scores differ by less than this share is no other code to speak of.
 AHEAD = 1e-3
 # Lengths at which a baseline keeps less of the score at full width than this are no advice, wherever it is ahead there.
@@ -60,7 +65,7 @@ PLAIN = "plain truncation"
 # of more rows is taken in proportion.
 SEARCHED_BYTES, MOST_SEARCHED, TIMED_SEARCHES = 1 << 26, 4_000_000, 15
 # Bytes that points scored at the same time may take together: each has a few copies of the stored codes.
-AT_ONCE, COPIES = 1 << 30, 4
+AT_ONCE, COPIES = 1 << 29, 4
 
 Progress = Callable[[str], object]
 Item = TypeVar("Item")
@@ -98,7 +103,8 @@ def evaluate(
         A name in `firstk.metrics.METRICS`; "auto": the objective's own, or the nearest that baselines have too.
     ks : sequence of int, optional
         Prefix lengths. If not given: in float32 all up to 32 and eight an octave beyond; in other precisions four an
-        octave, or those at which the code's order is fixed.
+        octave, or those at which the code's order is fixed. Of searches of more than 10^10 products (queries times
+        documents times columns): two an octave.
     also : sequence of int
         Further prefix lengths beside the usual ones.
     precisions : iterable of str
@@ -147,7 +153,10 @@ def evaluate(
     if name == "recall@10" and isinstance(data, Rows):
         full_width_neighbors(fitted, data)  # once, before threads ask for them
     names = [resolve_precision(each, "evaluate") for each in dict.fromkeys(precisions)]
-    lengths = [check_prefix(k, fitted.d, "evaluate") for k in (*(default_lengths(fitted) if ks is None else ks), *also)]
+    usual = default_lengths(fitted)
+    if products(fitted, data) > MOST_PRODUCTS:
+        usual = tuple(k for k in usual if k in ladder(fitted.d)) if usual == finer_ladder(fitted.d) else usual
+    lengths = [check_prefix(k, fitted.d, "evaluate") for k in (*(usual if ks is None else ks), *also)]
     grid = _Grid(fitted, data, name, sorted(set(lengths)), names, ks is not None, draws)
     searched = _rows_to_search(rows, data)
     others = _baselines(encoder, data, name) if baselines is True else dict(baselines or {})
@@ -186,6 +195,16 @@ def told_apart(data: Data, learned: np.ndarray | None) -> Data:
     seen = np.zeros(data.n, dtype=bool)
     seen[relevance[known[relevance[:, 1]] & (relevance[:, 2] > 0), 0]] = True
     return replace(data, seen=seen)
+
+
+def products(encoder: FittedEncoder, data: Data) -> int:
+    """Return how many products one search of the raw vectors takes; 0 of data that are no searches."""
+    return n_rows(data.documents) * data.n * encoder.p if isinstance(data, Search) else 0
+
+
+def expected_seconds(encoder: FittedEncoder, data: Data) -> float:
+    """Return about how long `evaluate` takes of searches in every precision, on all cores; 0 of other data."""
+    return (SECONDS_A_NUMBER + SECONDS_A_PRODUCT * data.n) * products(encoder, data) / max(1, data.n) / cores()
 
 
 def affordable(data: Data, metric: str, most_pairs: int | None) -> Data:
@@ -460,7 +479,8 @@ class _Grid:
         """Score prefixes of the encoder, and of baselines at fewer lengths, in float32: nothing is rounded."""
         d = self.encoder.d
         few = self.ks if self.every else sorted({*ladder(d), *(self.encoder.record.supported_up_to(d) or ())})
-        ks = self.ks if self.every else sorted({*prefix_grid(d), *few, *self.ks})
+        grid = () if products(self.encoder, self.data) > MOST_PRODUCTS else prefix_grid(d)
+        ks = self.ks if self.every else sorted({*grid, *few, *self.ks})
 
         def curve(code: str) -> list[Measured]:
             if not code:
@@ -513,13 +533,14 @@ class _Grid:
         """Score every prefix length of an encoder in every precision but float32."""
         once, lead = EncodedOnce(encoder, self.data), f"{code}, " if code else ""
         for precision in self.precisions:
-            if precision.name == EMBEDDED:
-                made = _once(partial(self._strings, encoder, code))
-                for size in self.sizes if bits else ():
-                    yield f"{lead}{size} bytes of embedded bits", partial(self._bits, made, code, [size])
-            elif precision.name != "float32":
+            if precision.name not in ("float32", EMBEDDED):
                 lengths = ks if self.every else _apart(ks, precision)
                 yield f"{lead}{precision.name}", partial(self._rounded, once, code, precision, lengths)
+        del once  # bits are made of codes of their own
+        if bits and any(precision.name == EMBEDDED for precision in self.precisions):
+            made = _once(partial(self._strings, encoder, code))
+            for size in self.sizes:
+                yield f"{lead}{size} bytes of embedded bits", partial(self._bits, made, code, [size])
 
     def _rounded(self, encoder: EncodedOnce, code: str, precision: Precision, ks: Sequence[int]) -> list[Measured]:
         """Score prefixes stored in one precision; bits with queries as they are, then with bits of queries."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from itertools import pairwise
 from threading import Lock
@@ -12,6 +13,7 @@ import numpy as np
 
 from firstk._base.array_types import MatrixLike
 from firstk._base.checks import require
+from firstk._base.concurrency import cores, ordered_map
 from firstk._base.rows import unit_rows
 from firstk.data.precision import Precision
 from firstk.data.task import Data
@@ -27,6 +29,10 @@ MOST_ROWS, FEWEST_ROWS = 256 * 64, 256 * 8
 # Rounds of k-means, instead of faiss' 25: the error of rows falls by less than 1 % after the tenth, and accuracy not at
 # all (docs/decisions.md), while training takes longer than all else that is measured of a quantizer.
 ROUNDS = 10
+# Rows that scales and thresholds are fitted on at most, evenly spaced: as many as `firstk transform` takes.
+FITTED_ROWS = 65_536
+# Rows that are turned into what is stored, or back, at a time.
+_BLOCK = 4096
 
 
 class EncodedOnce:
@@ -93,8 +99,10 @@ def rounded_storages(
             bits = np.unpackbits(found, axis=1, count=codes.shape[1])
             return 2.0 * bits.astype(np.float32) - 1.0
 
-        return Storage(rounded, rounded) if ask else Storage(rounded)
+        stored = partial(_by_blocks, rounded)
+        return Storage(stored, stored) if ask else Storage(stored)
 
+    Z = Z[:: -(-len(Z) // FITTED_ROWS)]
     if encoder.normalized:  # after each cut, so that no two lengths are rounded alike
         runs: Iterable[tuple[Sequence[int], Precision]] = (([k], precision.fit(as_stored(Z[:, :k]))) for k in ks)
     elif signs:  # a sign depends on the mean of its own coordinate alone
@@ -103,6 +111,18 @@ def rounded_storages(
         runs = shared_roundings(precision, Z, ks)
     for lengths, fitted in runs:
         yield lengths, storage(fitted)
+
+
+def _by_blocks(work: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> np.ndarray:
+    """Return what is made of rows, each by itself: by blocks, which take little memory, on all cores."""
+    blocks = [rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK)] or [rows]
+    found = None
+    for i, part in enumerate(ordered_map(work, blocks, cores())):
+        if found is None:
+            found = np.empty((len(rows), *part.shape[1:]), part.dtype)
+        found[i * _BLOCK : i * _BLOCK + len(part)] = part
+    assert found is not None
+    return found
 
 
 def shared_roundings(precision: Precision, Z: np.ndarray, ks: Sequence[int]) -> Iterator[tuple[list[int], Precision]]:
@@ -181,18 +201,22 @@ class BitStrings:
 
     def storage(self, size: int) -> Storage:
         """Return what so many bytes do to stored codes, and what is left of queries."""
-        return Storage(lambda Z: self.quantizer.decode(self._whole(Z)[:, :size]), self.quantizer.at(size).coded_only)
+        return Storage(
+            lambda Z: _by_blocks(self.quantizer.decode, self._whole(Z)[:, :size]), self.quantizer.at(size).coded_only
+        )
 
     def _whole(self, Z: np.ndarray) -> np.ndarray:
         """Return the bits of codes, at all bytes; those of one array are made once for all sizes."""
         place = (Z.__array_interface__["data"][0], Z.shape, Z.strides, Z.dtype)
         with self._lock:
             if place not in self._bits:
-                offset, d = self.quantizer.stored.offset, self.quantizer.trees.d
-                codes = Z if offset is None else Z[:, :d] - offset[:d]
-                codes = unit_rows(codes) if self.quantizer.encoder.normalized else codes
-                self._bits[place] = Z, self.quantizer.encode_codes(codes)  # with Z, lest another array take its place
+                self._bits[place] = Z, _by_blocks(self._bits_of, Z)  # with Z, lest another array take its place
             return self._bits[place][1]
+
+    def _bits_of(self, Z: np.ndarray) -> np.ndarray:
+        offset, d = self.quantizer.stored.offset, self.quantizer.trees.d
+        codes = Z if offset is None else Z[:, :d] - offset[:d]
+        return self.quantizer.encode_codes(unit_rows(codes) if self.quantizer.encoder.normalized else codes)
 
 
 def bit_strings(

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from firstk.estimator.prefix_encoder import PrefixEncoder
     from firstk.moments.checkpoint import Checkpoint
 
+# Seconds of an evaluation from which on it is said how long it will take.
+WORTH_SAYING = 20
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")]
 Objective = Annotated[
     str,
@@ -113,6 +115,7 @@ def fit(
     A fifth of the rows or queries is held out. Only objective similarity learns from judgements. Not sure which
     objective? firstk diagnose tries them all.
     """
+    from firstk.advice.evaluate import expected_seconds
     from firstk.advice.fit_report import Asked, report_on
     from firstk.advice.read import open_task
     from firstk.encoder.storage.folder import check_target
@@ -147,6 +150,8 @@ def fit(
         _learn(encoder, task, kept, dask, shown)
         report = None
         if task.held_out is not None:
+            if not (quiet or as_json) and (seconds := expected_seconds(encoder.encoder_, task.held_out)) > WORTH_SAYING:
+                typer.echo(f"firstk: evaluating takes about {seconds:.0f} seconds.", err=True)
             with step_progress(None, quiet=not shown, what="evaluating") as begin:
                 report, _ = report_on(encoder, task, Asked(limits, image_shape=shape), begin)
             report = replace(report, options=recorded_options(place, shared=True))

@@ -206,15 +206,18 @@ def _for_queries(model: Path, encoder: FittedEncoder | CodeMap | None, outcome: 
     if outcome.like or not (outcome.fitted_on or embedded):
         return []
     side = ["--side", "query"] if embedded or _has_sides(encoder) else []
-    words, alike = ["firstk", "transform", str(model), "QUERIES", *side], ["--like", outcome.path]
+    # Bits that were cut are read by the model that made them, wherever that is.
+    by = "MODEL" if outcome.cut else str(model)
+    words, alike = ["firstk", "transform", by, "QUERIES", *side], ["--like", outcome.path]
     if not embedded:
         lead = "as float32 (what scores are of), or rounded like these rows"
         ways = {"queries.npz": ["-k", str(outcome.k)], "rounded_queries.npz": alike}
     elif _has_note(outcome):
         lead, ways = "as float32, whose products with these codes are scores", {"queries.npz": alike}
+        lead += " (MODEL is the one that made the codes)" if outcome.cut else ""
     else:
         return [
-            f"'{outcome.path}' holds bytes alone. In Python: quantizer = FittedEncoder.load({str(model)!r}).quantizer("
+            f"'{outcome.path}' holds bytes alone. In Python: quantizer = FittedEncoder.load({by!r}).quantizer("
             f"{outcome.bytes_per_vector}, {outcome.metric!r}); quantizer.decode reads them, quantizer.encode_query "
             "encodes queries."
         ]

@@ -233,7 +233,8 @@ class Binary:
         Z = check_matrix(Z, "binary.fit", "Z")
         _largest(Z, "float32")
         mean = Z.mean(axis=0, dtype=np.float64)
-        return Binary(mean, float(np.abs(Z - mean).mean()))
+        apart = Z - mean
+        return Binary(mean, float(np.abs(apart, out=apart).mean()))
 
     def quantise(self, Z: ArrayLike) -> np.ndarray:
         """Return codes as packed bits, uint8 of shape (n, ceil(k / 8)); padding bits of the last byte are 0."""

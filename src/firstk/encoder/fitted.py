@@ -203,13 +203,12 @@ class FittedEncoder:
         exact: bool = False,
     ) -> np.ndarray:
         """Return the code before any normalization; float32 in, float32 out. `exact` sums in float64 in between."""
-        Z, dtype = self._coordinates(X, k, side, owner, exact)
-        return Z.astype(dtype, copy=False)
+        return self._coordinates(X, k, side, owner, exact, rounded=True)[0]
 
     def _coordinates(
-        self, X: MatrixLike, k: int | None, side: str, owner: str, exact: bool = False
+        self, X: MatrixLike, k: int | None, side: str, owner: str, exact: bool = False, rounded: bool = False
     ) -> tuple[np.ndarray, DTypeLike]:
-        """Return the code, centred and multiplied block by block, and the dtype of the result.
+        """Return the code, centred and multiplied block by block, and the dtype of the result; `rounded` to that.
 
         Centring comes before the product because it keeps digits where offsets are large, and after it, in float64,
         where most numbers are zero: offsets of such columns are small. Codes that are divided by their norm are summed
@@ -222,14 +221,14 @@ class FittedEncoder:
         B = self.components[:k].T
         mean = self.query_mean if side == "query" else self.mean
         if is_sparse(rows) and self.network is None and rows.nnz < _SPARSE_SHARE * self.p * rows.shape[0]:
-            return (rows @ B - mean @ B).astype(dtype), result
+            return (rows @ B - mean @ B).astype(result if rounded else dtype), result
         B, mean = B.astype(dtype, copy=False), mean.astype(dtype, copy=False)
-        Z = np.empty((rows.shape[0], k), dtype=dtype)
+        Z = np.empty((rows.shape[0], k), dtype=result if rounded else dtype)
         step = max(1, _BLOCK_ENTRIES // self.p)
         starts = range(0, len(Z), step)
         for start in tracked(starts, len(starts), "encoding", "block"):
             block = as_dense(rows[start : start + step]) - mean
-            np.matmul(block if self.network is None else self.network(block), B, out=Z[start : start + step])
+            Z[start : start + step] = (block if self.network is None else self.network(block)) @ B
         return Z, result
 
     def vectors(self, X: MatrixLike, *, owner: str = "encode") -> np.ndarray:

@@ -202,12 +202,10 @@ def nearest(
     found : ndarray of shape (len(rows), len(places), n)
         Rows of the references.
     """
-    enough = n <= len(Z_ref) - (exclude is not None)
-    if enough and _compiled_pays(len(Z_ref) * len(Z) * len(ks)):
-        sides = (Z_ref, Z) if similarity == "euclidean" else (_balanced(Z_ref), _balanced(Z))
-        if similarity == "euclidean" or not any(_faint(side) for side in sides):
-            yield from _compiled_nearest(*sides, ks, similarity, n, exclude, ordered)
-            return
+    pays = n <= len(Z_ref) - (exclude is not None) and _compiled_pays(len(Z_ref) * len(Z) * len(ks))
+    if pays and (similarity == "euclidean" or not any(_faint(side) for side in (Z_ref, Z))):
+        yield from _compiled_nearest(Z_ref, Z, ks, similarity, n, exclude, ordered)
+        return
     for block in sweep(Z_ref, Z, ks, similarity, exclude):
         yield block.rows, slice(block.i, block.i + 1), block.nearest(n, ordered=ordered)[:, None]
 
@@ -277,8 +275,8 @@ def _by_sign(reference: np.ndarray, asked: np.ndarray, n: int, exclude: np.ndarr
 
 
 def _faint(Z: np.ndarray) -> bool:
-    """Tell whether some balanced row starts with an entry that is next to nothing beside its largest."""
-    first = Z[np.arange(len(Z)), (Z != 0).argmax(axis=1)]
+    """Tell whether some row starts with an entry that is next to nothing beside its largest."""
+    first = np.ldexp(Z[np.arange(len(Z)), (Z != 0).argmax(axis=1)], -_exponents(Z))
     return bool(((first != 0) & (np.abs(first) < _FAINT)).any())
 
 
@@ -384,8 +382,8 @@ class _Cosine:
     """Running dot products over the norms of reference prefixes; a query's own norm changes no order."""
 
     def __init__(self, Z_ref: np.ndarray, Z: np.ndarray, ks: np.ndarray, resolution: float):
-        self.R = _transposed(_balanced(Z_ref))
-        self.Q = np.ascontiguousarray(_balanced(Z).T)
+        self.R = _transposed(balanced(Z_ref))
+        self.Q = np.ascontiguousarray(balanced(Z).T)
         self.ks, self.resolution = ks, resolution
         self.norms = {int(k): row for k, row in zip(ks, _prefix_norms(self.Q, ks), strict=True)}
         self.inverse_norms = _inverse(_prefix_norms(self.R, ks)).astype(Z.dtype)
@@ -506,10 +504,15 @@ def _transposed(Z_ref: np.ndarray) -> np.ndarray:
     return R
 
 
-def _balanced(Z: np.ndarray) -> np.ndarray:
+def balanced(Z: np.ndarray) -> np.ndarray:
     """Rows scaled by powers of two to entries of order 1: exact, and their squares cannot overflow."""
-    exponents = np.frexp(np.abs(Z).max(axis=1, keepdims=True))[1]
-    return np.ldexp(Z, -exponents)
+    return np.ldexp(Z, -_exponents(Z)[:, None])
+
+
+def _exponents(Z: np.ndarray) -> np.ndarray:
+    """Return the binary exponent of the largest entry of each row."""
+    exponents: np.ndarray = np.frexp(np.maximum(Z.max(axis=1), -Z.min(axis=1)))[1]
+    return exponents
 
 
 def _prefix_norms(columns: np.ndarray, ks: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike
 
 from firstk._base.concurrency import cores, ordered_map
 from firstk.metrics import _sweep_kernels as kernels
+from firstk.metrics._sweep import balanced
 from firstk.metrics._sweep_kernels import LANES, TOGETHER, Limits, Notes, Rule
 
 # Queries that share a pass over all references, at most.
@@ -40,15 +41,23 @@ def _tiled(codes: np.ndarray, width: int) -> np.ndarray:
     return tiles
 
 
-def _scales(Z_ref: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return one over the norm of each reference's prefixes, 0 for a norm of 0, by tiles."""
-    step = 64 * LANES
-    scales = np.empty((-(-len(Z_ref) // LANES), len(lengths), LANES), Z_ref.dtype)
+def _laid_out(Z_ref: np.ndarray, lengths: np.ndarray, euclidean: bool) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return references by tiles and, for cosines, one over the norms of their prefixes, 0 for a norm of 0.
+
+    Block by block, so that tiles are the only copy.
+    """
+    step, count = 64 * LANES, -(-len(Z_ref) // LANES)
+    tiles = np.empty((count, Z_ref.shape[1], LANES), Z_ref.dtype)
+    scales = None if euclidean else np.empty((count, len(lengths), LANES), Z_ref.dtype)
     for start in range(0, len(Z_ref), step):
-        norms = _prefix_norms(Z_ref[start : start + step], lengths)
-        np.divide(1.0, norms, out=norms, where=norms > 0)
-        scales[start // LANES : (start + step) // LANES] = _tiled(norms, LANES)
-    return scales
+        part, place = Z_ref[start : start + step], slice(start // LANES, (start + step) // LANES)
+        if scales is not None:
+            part = balanced(part)
+            norms = _prefix_norms(part, lengths)
+            np.divide(1.0, norms, out=norms, where=norms > 0)
+            scales[place] = _tiled(norms, LANES)
+        tiles[place] = _tiled(part, LANES)
+    return tiles, scales
 
 
 def _first_lengths(lengths: np.ndarray) -> np.ndarray:
@@ -82,12 +91,12 @@ def nearest(
     """Yield blocks of queries and their n nearest references at each length, shape (len(rows), len(ks), n)."""
     lengths = np.ascontiguousarray(ks, dtype=np.int64)
     first = _first_lengths(lengths)
-    tiles, n_rows, room = _tiled(Z_ref, LANES), len(Z_ref), max(_ROOM, 3 * n)
-    scales = None if rule.euclidean else _scales(Z_ref, lengths)
+    n_rows, room = len(Z_ref), max(_ROOM, 3 * n)
+    tiles, scales = _laid_out(Z_ref, lengths, rule.euclidean)
     first_scales = None if scales is None else np.ascontiguousarray(scales[:, first])
 
     def work(rows: slice) -> tuple[slice, np.ndarray]:
-        part = Z[rows]
+        part = Z[rows] if rule.euclidean else balanced(Z[rows])
         queries = _tiled(part, TOGETHER)
         own = np.full(len(queries) * TOGETHER, -1)
         if exclude is not None:

@@ -226,7 +226,8 @@ def search_per_query(
         place[documents] = np.arange(len(documents))
         judged = judged_of(np.column_stack([rows[:, 0], place[rows[:, 1]], rows[:, 2]]), len(documents))
         exclude = None if own is None else place[own[judged.queries]]
-        found.append((judged.queries, _scored(Z_docs[documents], Z_queries, judged, kind, at, ks, exclude)))
+        held = Z_docs if len(documents) == len(Z_docs) else Z_docs[documents]
+        found.append((judged.queries, _scored(held, Z_queries, judged, kind, at, ks, exclude)))
     queries = np.concatenate([part for part, _ in found])
     order = np.argsort(queries)
     return queries[order], np.concatenate([part for _, part in found])[order]

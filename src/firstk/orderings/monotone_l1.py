@@ -42,7 +42,7 @@ class MonotoneL1(Hooks):
 
     def penalty(self, view: View) -> Any:
         """Return ``alpha sum_k k mean_i |z_ik|``."""
-        size = view.code.abs().mean(0)
+        size = view.mean(view.code.abs())
         return self.alpha * (size * size.new_ones(len(size)).cumsum(0)).sum()
 
     def retract(self, view: View) -> None:

@@ -74,8 +74,12 @@ def build(request: FitRequest, settings: Gradient) -> Task:
     ).to(device)
     processes: Any = request.processes or SingleProcess()
     prefix_sum = PrefixSum(weights, _estimator(request, kind, weights), generator, processes, 1 / processes.size)
-    given = None if request.rows is None or on_moments else request.rows.get("weight")
+    given = None if request.rows is None else request.rows.get("weight")
     weight = None if given is None else torch.cat(processes.all_gather(torch.as_tensor(np.asarray(given))))
+    if on_moments and weight is not None:  # all rows in every step: weighted, not drawn
+        if rows:
+            rows["weight"] = tensor(given) / float(weight.double().mean())
+        weight = None
     share = 0.0 if on_moments else validation_share(settings, request.linear)
     return Task(
         model,

@@ -184,7 +184,7 @@ class _Run:
         def closure() -> Tensor:
             self.optimizer.zero_grad()
             code = self.task.encode(part.rows)
-            view = self.task.view(code, part.prefix_sum)
+            view = self.task.view(code, part)
             view.code = self.task.ordering.perturb(view)
             loss = self.task.loss(view.code, part) + self.task.penalty(view, part)
             loss.backward()

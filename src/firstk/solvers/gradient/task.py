@@ -33,7 +33,8 @@ class Task:
     model, training_loss, ordering, prefix_sum
         Network with shared weights; loss to minimize; ordering with its hooks; weights of the prefixes.
     rows, held : dict of Tensors
-        Training and validation rows, by name; empty if training uses moments only.
+        Training and validation rows, by name; empty if training uses moments only. Beside moments, which have the
+        sample weights in them, "weight" holds those of the rows.
     gram : Tensor of shape (p, p), optional
         E[x x^T], when the encoder is linear.
     moments : bool
@@ -116,10 +117,12 @@ class Task:
             return self.model.encoder(batch["left"]), self.model.encoder(batch["right"])
         return self.model.encoder(batch["input"]) if "input" in batch else None
 
-    def view(self, code: Any, prefix_sum: PrefixSum | None = None) -> View:
+    def view(self, code: Any, part: Part | None = None) -> View:
         """Return the arguments of the ordering's hooks."""
-        prefix_sum = self.prefix_sum if prefix_sum is None else prefix_sum
+        prefix_sum = self.prefix_sum if part is None else part.prefix_sum
         view = View(self.model, code, self.gram, prefix_sum.generator, self.memory)
+        if part is not None:
+            view.weight = part.rows.get("weight")
         if prefix_sum.share < 1:
             view.total = lambda mean: self.processes.sum(mean * prefix_sum.share)
         return view
