@@ -22,20 +22,19 @@ from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
     EXTRA,
     Engine,
+    Hits,
     Id,
     Layout,
     NamedRows,
-    Neighbors,
     Request,
     Rows,
     StoredRows,
     explained,
-    foreign,
     own_filter,
 )
 from firstk.search.stores.filters import Condition, kind_of
 from firstk.search.stores.named_columns import stored
-from firstk.search.stores.results import Gathered
+from firstk.search.stores.results import reranked
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -139,12 +138,7 @@ class Chroma(Engine):
     def layout(self) -> Layout | None:
         """Return the layout, which is in the metadata of the collection."""
         there = self._found(self.collection)
-        if there is None:
-            return None
-        record = (there.metadata or {}).get("firstk")
-        if record is None:
-            raise foreign(self.place)
-        return Layout.read(str(record), self.place)
+        return None if there is None else Layout.read((there.metadata or {}).get("firstk"), self.place)
 
     def create(self, layout: Layout) -> None:
         """Create the collections, the one that tells of both last."""
@@ -236,14 +230,12 @@ class Chroma(Engine):
         metric = {name: metric for metric, name in _SPACES.items()}.get(space)
         return NamedRows(int(collection.count()), width, "embeddings", read, metric)
 
-    def search(self, request: Request) -> Neighbors:
+    def hits(self, request: Request, layout: Layout) -> Iterator[Hits]:
         """Find by the short codes, and rerank in numpy."""
         if request.shortlist > _EF:
             raise InvalidInputError(
                 f"A collection of Chroma is made here for shortlists of up to {_EF}. Got {request.shortlist}."
             )
-        layout, gathered = self.layout(), Gathered()
-        assert layout is not None
         short, full = self.opened(self.collection), self._full_codes()
         for start in range(0, len(request.short), _QUERIES):
             queries = request.short[start : start + _QUERIES]
@@ -261,8 +253,7 @@ class Chroma(Engine):
                     codes = _in_order(full.get(ids=names, include=["embeddings"]), names) if names else queries[:0]
                     query = request.full[start + i]
                 shortlist = StoredRows(_ids(names, layout), codes, payloads)
-                gathered.add_reranked(shortlist, query, layout.compared, request.limit)
-        return gathered.found
+                yield reranked(shortlist, query, layout.compared, request.limit)
 
     def close(self) -> None:
         """Let go of the client of a folder."""

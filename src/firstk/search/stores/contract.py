@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 from itertools import pairwise
@@ -73,8 +73,10 @@ class Layout:
         return json.dumps({"format": _FORMAT} | to_plain(self) | {"stamp": self.stamp.to_dict()})
 
     @classmethod
-    def read(cls, text: str, place: str) -> Layout:
-        """Read a layout from the store; raise an error if firstk did not write it."""
+    def read(cls, text: object, place: str) -> Layout:
+        """Read a layout from the store's record of it; without a record, firstk did not make the store."""
+        if not isinstance(text, str):
+            raise foreign(place)
         try:
             facts = dict(strict_json(text))
             known = facts.pop("format") == _FORMAT and set(facts) == {one.name for one in fields(cls)}
@@ -192,6 +194,10 @@ class Neighbors(NamedTuple):
     payloads: list[list[Payload]]
 
 
+# Ids, scores and payloads of one query, best first; no score where an engine has none.
+Hits: TypeAlias = tuple[Sequence[Id], Sequence[float | None], Sequence[Mapping[str, Any]]]
+
+
 class Engine(ABC):
     """One table, collection or folder of one product; it need not exist yet. What most products share is here.
 
@@ -282,8 +288,22 @@ class Engine(ABC):
         """
 
     @abstractmethod
+    def hits(self, request: Request, layout: Layout) -> Iterator[Hits]:
+        """Yield for each query the rows nearest by the short code, reranked by the full one.
+
+        Scores are those of `Layout.compared`. `results.reranked` is there for products that cannot rerank.
+        """
+
     def search(self, request: Request) -> Neighbors:
-        """Find the rows nearest by the short code and rerank them by the full one; scores by `Layout.compared`."""
+        """Return what `hits` finds; the score of a code of zeros, which has no cosine, is 0."""
+        layout = self.layout()
+        assert layout is not None
+        found = Neighbors([], [], [])
+        for ids, scores, payloads in self.hits(request, layout):
+            found.ids.append(list(ids))
+            found.scores.append([0.0 if score is None or score != score else float(score) for score in scores])
+            found.payloads.append([dict(one) for one in payloads])
+        return found
 
     def close(self) -> None:  # noqa: B027
         """Let go of files and connections that the engine itself opened."""

@@ -21,21 +21,19 @@ from firstk.data.remote import shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
     Engine,
+    Hits,
     Id,
     Layout,
     NamedRows,
-    Neighbors,
     Request,
     Rows,
     StoredRows,
     check_ascending,
     explained,
-    foreign,
 )
 from firstk.search.stores.filters import Condition
 from firstk.search.stores.named_columns import chosen_ids, chosen_vectors, stored
-from firstk.search.stores.results import Gathered
-from firstk.search.stores.sql import COMPARED, quoted, where_of
+from firstk.search.stores.sql import COMPARED, quoted, record_in, where_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -104,11 +102,7 @@ class DuckDB(Engine):
     def layout(self) -> Layout | None:
         """Return the layout, which is the comment of the table."""
         found = self.rows_of("SELECT comment FROM duckdb_tables() WHERE table_name = ? AND NOT temporary", [self.table])
-        if not found:
-            return None
-        if not found[0][0] or "firstk-store" not in found[0][0]:
-            raise foreign(self.place)
-        return Layout.read(found[0][0], self.place)
+        return Layout.read(record_in(found[0][0]), self.place) if found else None
 
     def create(self, layout: Layout) -> None:
         """Create the table."""
@@ -242,20 +236,16 @@ class DuckDB(Engine):
             f"ORDER BY score {order}, id\nLIMIT {limit}"
         )
 
-    def search(self, request: Request) -> Neighbors:
+    def hits(self, request: Request, layout: Layout) -> Iterator[Hits]:
         """Find and rerank in one statement a query."""
-        layout = self.layout()
-        assert layout is not None
         where, values = where_of(request, "DuckDB", _condition)
         sql = self.statement(layout, request.shortlist, request.limit, where)
-        gathered = Gathered()
         for i, short in enumerate(request.short):
             query = {"short": short.tolist()}
             if request.full is not None:
                 query["full"] = request.full[i].tolist()
             found = self.rows_of(sql, query | values)
-            gathered.add([row[0] for row in found], [row[1] for row in found], [json.loads(row[2]) for row in found])
-        return gathered.found
+            yield [row[0] for row in found], [row[1] for row in found], [json.loads(row[2]) for row in found]
 
     def close(self) -> None:
         """Close the file, if the engine opened it."""

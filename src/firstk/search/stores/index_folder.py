@@ -25,10 +25,10 @@ from firstk._base.rows import unit_rows
 from firstk.data.remote import shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
+    Hits,
     Id,
     Layout,
     NamedRows,
-    Neighbors,
     Request,
     Rows,
     StoredRows,
@@ -36,7 +36,7 @@ from firstk.search.stores.contract import (
     foreign,
 )
 from firstk.search.stores.named_columns import stored
-from firstk.search.stores.results import Gathered, best_first, scores_of
+from firstk.search.stores.results import best_first, reranked, scores_of
 from firstk.search.stores.sql import where_of
 from firstk.search.stores.sqlite_rows import RowsTable, SqliteEngine, condition
 
@@ -217,10 +217,8 @@ class IndexFolder(SqliteEngine):
         short = np.ascontiguousarray(codes[:, : layout.short], dtype=np.float32)
         return unit_rows(short) if layout.compared == "cosine" else short
 
-    def search(self, request: Request) -> Neighbors:
+    def hits(self, request: Request, layout: Layout) -> Iterator[Hits]:
         """Find by the index, and rerank in numpy."""
-        layout, gathered = self.layout(), Gathered()
-        assert layout is not None
         where, values = where_of(request, self.name, condition)
         allowed = self._rows.matching(where, values) if where else None
         count = self._rows.count() if allowed is None else len(allowed)
@@ -233,8 +231,7 @@ class IndexFolder(SqliteEngine):
             query, codes = (short, rows.codes[:, : layout.short])
             if request.full is not None:
                 query, codes = request.full[i], rows.codes
-            gathered.add_reranked(rows._replace(codes=codes), query, layout.compared, request.limit)
-        return gathered.found
+            yield reranked(rows._replace(codes=codes), query, layout.compared, request.limit)
 
     def close(self) -> None:
         """Close the file of rows."""

@@ -19,20 +19,19 @@ from firstk.data.remote import shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
     Engine,
+    Hits,
     Id,
     Layout,
     NamedRows,
-    Neighbors,
     Request,
     Rows,
     StoredRows,
     explained,
-    foreign,
     own_filter,
 )
 from firstk.search.stores.filters import Condition
 from firstk.search.stores.named_columns import chosen_ids, chosen_vectors, stored
-from firstk.search.stores.results import Gathered
+from firstk.search.stores.results import reranked
 from firstk.search.stores.sql import COMPARED
 
 if TYPE_CHECKING:
@@ -97,9 +96,7 @@ class LanceDB(Engine):
         except (FileNotFoundError, ValueError):
             return None
         record = (table.schema.metadata or {}).get(_KEY)
-        if record is None:
-            raise foreign(self.place)
-        return Layout.read(record.decode(), self.place)
+        return Layout.read(None if record is None else record.decode(), self.place)
 
     def create(self, layout: Layout) -> None:
         """Create the table; columns of payloads come with the first rows."""
@@ -191,11 +188,9 @@ class LanceDB(Engine):
 
         return NamedRows(int(table.count_rows()), width, vector, read)
 
-    def search(self, request: Request) -> Neighbors:
+    def hits(self, request: Request, layout: Layout) -> Iterator[Hits]:
         """Find by the short codes, and rerank in numpy."""
-        table, gathered = self._there, Gathered()
-        layout = self.layout()
-        assert layout is not None
+        table = self._there
         where = where_of(request, table.schema)
         for i, short in enumerate(request.short):
             # By cosine, LanceDB finds nothing for a code of zeros, which is as near to one row as to another.
@@ -208,8 +203,7 @@ class LanceDB(Engine):
             query, column = (short, "short") if request.full is None else (request.full[i], "full")
             codes = _codes(hits[column].combine_chunks())
             shortlist = StoredRows(hits["id"].to_pylist(), codes, _payloads(hits))
-            gathered.add_reranked(shortlist, query, layout.compared, request.limit)
-        return gathered.found
+            yield reranked(shortlist, query, layout.compared, request.limit)
 
 
 def _arrow(rows: Rows, schema: pa.Schema) -> pa.Table:

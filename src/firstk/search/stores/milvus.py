@@ -21,20 +21,19 @@ from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
     EXTRA,
     Engine,
+    Hits,
     Id,
     Layout,
     NamedRows,
-    Neighbors,
     Request,
     Rows,
     StoredRows,
     explained,
-    foreign,
     own_filter,
 )
 from firstk.search.stores.filters import Condition
 from firstk.search.stores.named_columns import chosen_ids, chosen_vectors, stored
-from firstk.search.stores.results import Gathered
+from firstk.search.stores.results import reranked
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
@@ -111,10 +110,9 @@ class Milvus(Engine):
         if not self.client.has_collection(self.collection):
             return None
         record = (self.client.describe_collection(self.collection).get("properties") or {}).get("firstk")
-        if record is None:
-            raise foreign(self.place)
+        layout = Layout.read(record, self.place)
         self.client.load_collection(self.collection)
-        return Layout.read(str(record), self.place)
+        return layout
 
     def create(self, layout: Layout) -> None:
         """Create the collection; a graph on short codes, and none on full ones."""
@@ -216,14 +214,13 @@ class Milvus(Engine):
         metric = {kind: metric for metric, kind in _METRICS.items()}.get(kinds.get(vector) or "")
         return NamedRows(self.count(), int(fields[vector]["params"]["dim"]), vector, read, metric)
 
-    def search(self, request: Request) -> Neighbors:
+    def hits(self, request: Request, layout: Layout) -> Iterator[Hits]:
         """Find by the short codes, and rerank in numpy."""
         if request.shortlist > _MOST:
             raise InvalidInputError(
                 f"Milvus finds at most {_MOST} rows at once. Got a shortlist of {request.shortlist}."
             )
-        layout, gathered, where = self.layout(), Gathered(), where_of(request)
-        assert layout is not None
+        where = where_of(request)
         walk = max(request.shortlist, _FILTERED_WALK if where else _WALK)
         found = self.client.search(
             self.collection,
@@ -239,8 +236,7 @@ class Milvus(Engine):
             query, column = (request.short[i], "short") if request.full is None else (request.full[i], "full")
             codes = np.array([row[column] for row in entities], np.float32)
             shortlist = StoredRows([hit["id"] for hit in hits], codes, [_payload(row) for row in entities])
-            gathered.add_reranked(shortlist, query, layout.compared, request.limit)
-        return gathered.found
+            yield reranked(shortlist, query, layout.compared, request.limit)
 
     def close(self) -> None:
         """Close the client, if `connect` opened it."""

@@ -21,20 +21,18 @@ from firstk.search.stores import sql
 from firstk.search.stores.contract import (
     EXTRA,
     Engine,
+    Hits,
     Id,
     Layout,
     NamedRows,
-    Neighbors,
     Request,
     Rows,
     StoredRows,
     check_ascending,
     explained,
-    foreign,
 )
 from firstk.search.stores.filters import Condition
 from firstk.search.stores.named_columns import chosen_ids, chosen_vectors, stored
-from firstk.search.stores.results import Gathered
 from firstk.search.stores.sql import COMPARED, where_of
 
 if TYPE_CHECKING:
@@ -254,10 +252,9 @@ class Pgvector(Engine):
         ).fetchone()
         if found is None or not found[1]:
             return None
-        if not found[0] or "firstk-store" not in found[0]:
-            raise foreign(self.place)
+        layout = Layout.read(sql.record_in(found[0]), self.place)
         register(self.connection)
-        return Layout.read(found[0], self.place)
+        return layout
 
     def create(self, layout: Layout) -> None:
         """Create the extension if it is missing, and the table."""
@@ -379,25 +376,21 @@ class Pgvector(Engine):
 
         return NamedRows(int(count), int(width or 0), vector, read)
 
-    def search(self, request: Request) -> Neighbors:
+    def hits(self, request: Request, layout: Layout) -> Iterator[Hits]:
         """Find and rerank in one statement a query."""
         from pgvector import Vector
 
-        layout = self.layout()
-        assert layout is not None
         where, values = where_of(request, "pgvector", _condition)
         if request.native is not None:
             where = where.replace("%", "%%")  # which psycopg would take for the place of a value
         found_by = self.statements(layout, request.limit, request.shortlist, where)
-        gathered = Gathered()
         queries = request.short if request.full is None else request.full
         with self.connection.transaction():
             for setting in found_by.settings:
                 self.connection.execute(setting)
             for query in queries:
                 found = self.connection.execute(found_by.search, {"query": Vector(query)} | values).fetchall()
-                gathered.add([row[0] for row in found], [row[1] for row in found], [row[2] for row in found])
-        return gathered.found
+                yield [row[0] for row in found], [row[1] for row in found], [row[2] for row in found]
 
     def close(self) -> None:
         """Close the connection, if `connect` opened it."""

@@ -22,20 +22,18 @@ from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
     EXTRA,
     Engine,
+    Hits,
     Id,
     Layout,
     NamedRows,
-    Neighbors,
     Request,
     Rows,
     StoredRows,
     explained,
-    foreign,
     own_filter,
 )
 from firstk.search.stores.filters import Condition
 from firstk.search.stores.named_columns import chosen_vectors, stored
-from firstk.search.stores.results import Gathered
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient
@@ -123,8 +121,6 @@ class Qdrant(Engine):
         if not self.client.collection_exists(self.collection):
             return None
         record = (self.client.get_collection(self.collection).config.metadata or {}).get("firstk")
-        if not isinstance(record, str):
-            raise foreign(self.place)
         return Layout.read(record, self.place)
 
     def create(self, layout: Layout) -> None:
@@ -218,13 +214,13 @@ class Qdrant(Engine):
         metric = {name: metric for metric, name in _DISTANCES.items()}.get(facts.distance.value)
         return NamedRows(self.count(), int(facts.size), which or "vector", read, metric)
 
-    def search(self, request: Request) -> Neighbors:
+    def hits(self, request: Request, layout: Layout) -> Iterator[Hits]:
         """Find and rerank in one request."""
         from qdrant_client import models
 
         params = self.params or models.SearchParams(hnsw_ef=max(64, request.shortlist))
         first: dict[str, Any] = {"filter": where_of(request), "params": params}
-        requests, gathered = [], Gathered()
+        requests = []
         for i, short in enumerate(request.short.tolist()):
             if request.full is None:
                 requests.append(
@@ -243,8 +239,7 @@ class Qdrant(Engine):
             )
         for answer in self.client.query_batch_points(self.collection, requests):
             points = answer.points
-            gathered.add([_id(one) for one in points], [one.score for one in points], [_payload(one) for one in points])
-        return gathered.found
+            yield [_id(one) for one in points], [one.score for one in points], [_payload(one) for one in points]
 
     def close(self) -> None:
         """Close the client, if `connect` opened it."""

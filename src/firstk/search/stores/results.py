@@ -1,15 +1,11 @@
-"""Results of searches, query by query, reranked in numpy where an engine cannot compare by a second vector."""
+"""Shortlists reranked in numpy, for engines that cannot compare by a second vector."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from firstk._base.rows import unit_rows
-from firstk.search.stores.contract import Id, Neighbors, StoredRows
+from firstk.search.stores.contract import Hits, StoredRows
 
 
 def scores_of(codes: np.ndarray, query: np.ndarray, metric: str) -> np.ndarray:
@@ -27,23 +23,10 @@ def best_first(scores: np.ndarray, metric: str, limit: int) -> np.ndarray:
     return np.argsort(scores if metric == "l2" else -scores, kind="stable")[:limit]
 
 
-@dataclass(eq=False)
-class Gathered:
-    """Results that are being collected, query by query."""
-
-    found: Neighbors = field(default_factory=lambda: Neighbors([], [], []))
-
-    def add(self, ids: Sequence[Id], scores: Sequence[float], payloads: Sequence[Mapping[str, Any]]) -> None:
-        """Add the results of the next query; the score of a code of zeros, which has no cosine, is 0."""
-        self.found.ids.append(list(ids))
-        self.found.scores.append([0.0 if score is None or score != score else float(score) for score in scores])
-        self.found.payloads.append([dict(one) for one in payloads])
-
-    def add_reranked(self, shortlist: StoredRows, query: np.ndarray, metric: str, limit: int) -> None:
-        """Add the best of a shortlist by its codes."""
-        if not len(shortlist.ids):
-            self.add([], [], [])
-            return
-        scores = scores_of(np.asarray(shortlist.codes, dtype=np.float32), query, metric)
-        best = best_first(scores, metric, limit)
-        self.add([shortlist.ids[i] for i in best], scores[best].tolist(), [shortlist.payloads[i] for i in best])
+def reranked(shortlist: StoredRows, query: np.ndarray, metric: str, limit: int) -> Hits:
+    """Return the best of a shortlist by its codes."""
+    if not len(shortlist.ids):
+        return [], [], []
+    scores = scores_of(np.asarray(shortlist.codes, dtype=np.float32), query, metric)
+    best = best_first(scores, metric, limit)
+    return [shortlist.ids[i] for i in best], scores[best].tolist(), [shortlist.payloads[i] for i in best]

@@ -16,6 +16,11 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def record_in(comment: str | None) -> str | None:
+    """Return the record of a store that is the comment of its table; None for a comment of others."""
+    return comment if comment is not None and "firstk-store" in comment else None
+
+
 def where_of(
     request: Request, store: str, condition: Callable[[Condition, int], tuple[str, dict[str, Any]]]
 ) -> tuple[str, dict[str, Any]]:

@@ -69,9 +69,7 @@ class RowsTable:
         if "firstk_stores" not in names:
             raise foreign(called)
         found = self.connection.execute(f"SELECT record FROM {self._notes} WHERE name = ?", (self.table,)).fetchone()
-        if found is None:
-            raise foreign(called)
-        return Layout.read(found[0], called)
+        return Layout.read(None if found is None else found[0], called)
 
     def create(self, layout: Layout) -> None:
         """Create the table, in a transaction of the caller's."""

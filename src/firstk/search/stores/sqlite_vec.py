@@ -24,17 +24,16 @@ from firstk.data.remote import shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
     EXTRA,
+    Hits,
     Id,
     Layout,
     NamedRows,
-    Neighbors,
     Request,
     Rows,
     StoredRows,
     explained,
 )
 from firstk.search.stores.named_columns import chosen, chosen_ids, stored
-from firstk.search.stores.results import Gathered
 from firstk.search.stores.sql import quoted, where_of
 from firstk.search.stores.sqlite_rows import RowsTable, SqliteEngine, condition
 
@@ -224,22 +223,18 @@ class SqliteVec(SqliteEngine):
             f"LIMIT {limit}"
         )
 
-    def search(self, request: Request) -> Neighbors:
+    def hits(self, request: Request, layout: Layout) -> Iterator[Hits]:
         """Find and rerank in one statement a query."""
         if request.shortlist > _MOST:
             raise InvalidInputError(
                 f"sqlite-vec finds at most {_MOST} rows at once. Got a shortlist of {request.shortlist}."
             )
-        layout = self.layout()
-        assert layout is not None
         where, values = where_of(request, "sqlite-vec", condition)
         sql = self.statement(layout, request.shortlist, request.limit, where)
-        gathered = Gathered()
         for query in np.ascontiguousarray(request.short if request.full is None else request.full, dtype="<f4"):
             found = self.connection.execute(sql, {"query": query.tobytes()} | values).fetchall()
             scores = [_score(row[1], layout.compared) for row in found]
-            gathered.add([row[0] for row in found], scores, [json.loads(row[2]) for row in found])
-        return gathered.found
+            yield [row[0] for row in found], scores, [json.loads(row[2]) for row in found]
 
     def close(self) -> None:
         """Close the file."""
