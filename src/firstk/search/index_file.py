@@ -7,7 +7,8 @@ files that it saves itself as.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +19,14 @@ from firstk._base.atomic_file import atomic_file
 from firstk._base.input_file import Stamp
 from firstk._base.json_records import strict_json
 from firstk.encoder import FittedEncoder
-from firstk.exceptions import CorruptModelError
+from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 
 if TYPE_CHECKING:
     import torch
 
 FORMAT, FORMAT_VERSION = "firstk-funnel", "1"
 BYTES_FORMAT = "firstk-bytes"
+_OWNERS = {FORMAT: "FunnelIndex", BYTES_FORMAT: "CodeIndex"}
 _ENCODER = "encoder/"
 
 
@@ -50,7 +52,18 @@ def read_index(path: str | Path, kind: str = FORMAT) -> tuple[dict[str, Any], di
     try:
         with safe_open(file, framework="numpy") as content:
             header = content.metadata() or {}
-            _check_header(header, file, kind)
+            found = header.get("format")
+            if found != kind and found in _OWNERS:
+                raise CorruptModelError(
+                    f"'{file}' is a {_OWNERS[found]}, and no {_OWNERS[kind]}. Read it with {_OWNERS[found]}.load."
+                )
+            if found != kind:
+                raise CorruptModelError(f"'{file}' is no firstk index: its header does not say format '{kind}'.")
+            if header.get("format_version") != FORMAT_VERSION:
+                raise CorruptModelError(
+                    f"'{file}' has format version {header.get('format_version')!r}; this firstk reads version "
+                    f"{FORMAT_VERSION}. Use the firstk that wrote it, or save it again."
+                )
             arrays = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         if isinstance(error, CorruptModelError):
@@ -66,22 +79,15 @@ def read_index(path: str | Path, kind: str = FORMAT) -> tuple[dict[str, Any], di
     return facts, arrays
 
 
-_OWNERS = {FORMAT: "FunnelIndex", BYTES_FORMAT: "CodeIndex"}
-
-
-def _check_header(header: Mapping[str, str], file: Path, kind: str) -> None:
-    found = header.get("format")
-    if found != kind and found in _OWNERS:
-        raise CorruptModelError(
-            f"'{file}' is a {_OWNERS[found]}, and no {_OWNERS[kind]}. Read it with {_OWNERS[found]}.load."
-        )
-    if found != kind:
-        raise CorruptModelError(f"'{file}' is no firstk index: its header does not say format '{kind}'.")
-    if header.get("format_version") != FORMAT_VERSION:
-        raise CorruptModelError(
-            f"'{file}' has format version {header.get('format_version')!r}; this firstk reads version "
-            f"{FORMAT_VERSION}. Use the firstk that wrote it, or save it again."
-        )
+@contextmanager
+def fitting_parts(path: str | Path) -> Iterator[None]:
+    """Turn errors of facts and arrays that do not fit each other into CorruptModelError."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        if isinstance(error, FirstkError) and not isinstance(error, InvalidInputError):
+            raise
+        raise CorruptModelError(f"'{path}' is a damaged firstk index: its parts do not fit ({error}).") from None
 
 
 def pack_encoder(encoder: FittedEncoder) -> dict[str, np.ndarray]:

@@ -158,15 +158,20 @@ def check_stored(rows: np.ndarray, ids: np.ndarray, d: int, next_id: int, metric
         raise InvalidInputError(
             f"{owner}: codes are {rows.dtype}{rows.shape}, and float32 of width {d!r} was expected."
         )
-    if ids.shape != (len(rows),) or ids.dtype != np.int64 or len(np.unique(ids)) != len(ids):
-        raise InvalidInputError(f"{owner}: ids are not one distinct int64 for each row.")
-    if not is_int(next_id) or abs(next_id) > 2**63 or (ids.size and next_id <= int(ids.max())):
-        raise InvalidInputError(f"{owner}: the next id, {next_id!r:.40}, is not above all ids.")
+    check_stored_ids(ids, len(rows), next_id)
     if rows.size:
         check_finite(rows, owner, "codes")
         norms = _norms(rows)
         if not norms.max() < _LARGEST_NORM or (metric == "cosine" and np.abs(norms - 1).max() > _UNIT_TOLERANCE):
             raise InvalidInputError(f"{owner}: codes have norms from {norms.min():.3g} to {norms.max():.3g}.")
+
+
+def check_stored_ids(ids: np.ndarray, rows: int, next_id: object) -> None:
+    """Raise for ids read from a file that cannot be those of so many rows."""
+    if ids.shape != (rows,) or ids.dtype != np.int64 or len(np.unique(ids)) != len(ids):
+        raise InvalidInputError("ids are not one distinct int64 for each row")
+    if not is_int(next_id) or abs(next_id) > 2**63 or (ids.size and next_id <= int(ids.max())):
+        raise InvalidInputError(f"the next id, {next_id!r:.40}, is not above all ids")
 
 
 def _norms(Z: np.ndarray) -> np.ndarray:

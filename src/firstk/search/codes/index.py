@@ -20,15 +20,15 @@ from firstk._base.rows import is_sparse
 from firstk.data import CodeStamp
 from firstk.encoder import check_fitted
 from firstk.encoder.quantizer import METRICS, EmbeddedQuantizer
-from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
+from firstk.exceptions import InvalidInputError
 from firstk.search.codes import scan as code_scan
 from firstk.search.codes.cell_fit import Fit, FitWarning, expected_error
 from firstk.search.codes.packing import packing_of
 from firstk.search.codes.rerank import FloatCodes, reranked
 from firstk.search.codes.scan import PackedRows, Tables
 from firstk.search.funnel.index import ENGINES, SearchResult, checked_threads, is_compiled, over_blocks
-from firstk.search.index_file import BYTES_FORMAT, pack_encoder, read_index, unpack_encoder, write_index
-from firstk.search.rows_and_ids import WriteLock, known_ids, new_ids
+from firstk.search.index_file import BYTES_FORMAT, fitting_parts, pack_encoder, read_index, unpack_encoder, write_index
+from firstk.search.rows_and_ids import WriteLock, check_stored_ids, known_ids, new_ids
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -299,7 +299,10 @@ class CodeIndex:
         threads = checked_threads(threads, owner)
         if rerank is None and (shortlist is not None or rerank_ids is not None):
             raise InvalidInputError(f"{owner} takes 'shortlist' and 'rerank_ids' with 'rerank' only. Give codes to it.")
-        whole = self.quantizer.query_encoder.encode(_wide(Q), side="query", owner=owner)
+        # Numbers are encoded in float64; anything else stays as it is, for the encoder's error message.
+        numbers: Any = Q if is_sparse(Q) else np.asarray(Q)
+        wide = numbers.astype(np.float64) if numbers.dtype.kind in "fiub" else Q
+        whole = self.quantizer.query_encoder.encode(wide, side="query", owner=owner)
         queries = self._queries(self.quantizer.coded_only(whole), owner)
         encoding = self.quantizer.encoder.p * self.quantizer.k
         if rerank is None:
@@ -385,7 +388,7 @@ class CodeIndex:
     def load(cls, path: str | Path, module: nn.Module | None = None) -> CodeIndex:
         """Read a saved index, checking format, checksum, shapes and fingerprint; `module` is a custom network's."""
         facts, arrays = read_index(path, BYTES_FORMAT)
-        try:
+        with fitting_parts(path):
             encoder = unpack_encoder(arrays, f"{path}/encoder", module)
             if encoder is None:
                 raise InvalidInputError("it has no encoder")
@@ -394,14 +397,10 @@ class CodeIndex:
             codes, ids = arrays["codes"], arrays["ids"]
             if codes.dtype != np.uint8 or codes.ndim != 2 or codes.shape[1] != quantizer.bytes:
                 raise InvalidInputError(f"codes are {codes.dtype}{codes.shape}, and {quantizer.bytes} bytes expected")
-            _check_ids(ids, len(codes), facts["next_id"])
+            check_stored_ids(ids, len(codes), facts["next_id"])
             engine = check_choice(facts["engine"], ENGINES, "engine", "CodeIndex")
             fit = Fit.from_dict(facts["fit"])
             return cls(quantizer, codes, ids, engine=engine, next_id=facts["next_id"], fit=fit)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            if isinstance(error, FirstkError) and not isinstance(error, InvalidInputError):
-                raise
-            raise CorruptModelError(f"'{path}' is a damaged firstk index: its parts do not fit ({error}).") from None
 
 
 def _checked_count(value: object, name: str, now: _State, owner: str) -> int:
@@ -410,19 +409,6 @@ def _checked_count(value: object, name: str, now: _State, owner: str) -> int:
     if not is_int(value) or not 1 <= value <= len(now):
         raise bad_parameter(name, owner, f"an int in [1, {len(now)}] (the rows of the index)", value)
     return int(value)
-
-
-def _check_ids(ids: np.ndarray, rows: int, next_id: object) -> None:
-    if ids.shape != (rows,) or ids.dtype != np.int64 or len(np.unique(ids)) != len(ids):
-        raise InvalidInputError("ids are not one distinct int64 for each row")
-    if not is_int(next_id) or abs(next_id) > 2**63 or (ids.size and next_id <= int(ids.max())):
-        raise InvalidInputError(f"the next id, {next_id!r:.40}, is not above all ids")
-
-
-def _wide(Q: MatrixLike) -> MatrixLike:
-    """Return numbers as float64, and anything else as it is, for the encoder's error message."""
-    numbers: Any = Q if is_sparse(Q) else np.asarray(Q)
-    return numbers.astype(np.float64) if numbers.dtype.kind in "fiub" else Q
 
 
 def _squares(codes: np.ndarray) -> np.ndarray:

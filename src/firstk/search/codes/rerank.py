@@ -33,7 +33,15 @@ class FloatCodes:
     @classmethod
     def of(cls, rerank: ArrayLike | str | Path, ids: ArrayLike | None, d: int, owner: str) -> FloatCodes:
         """Check codes, or map the file that holds them."""
-        codes = _mapped(rerank, owner) if isinstance(rerank, (str, Path)) else np.asarray(rerank)
+        if isinstance(rerank, (str, Path)):
+            try:
+                codes = np.load(rerank, mmap_mode="r", allow_pickle=False)
+            except (OSError, ValueError, EOFError) as error:
+                raise InvalidInputError(
+                    f"{owner} cannot read 'rerank' from '{rerank}': {error}. Give an .npy file."
+                ) from None
+        else:
+            codes = np.asarray(rerank)
         if codes.ndim != 2 or codes.dtype.kind != "f" or not 1 <= codes.shape[1] <= d:
             raise InvalidInputError(
                 f"{owner} takes 'rerank' as floats of shape (N, k), k from 1 to {d} (the width of the codes). Got "
@@ -72,13 +80,6 @@ class FloatCodes:
         return found
 
 
-def _mapped(path: str | Path, owner: str) -> np.ndarray:
-    try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InvalidInputError(f"{owner} cannot read 'rerank' from '{path}': {error}. Give an .npy file.") from None
-
-
 def reranked(
     quantizer: EmbeddedQuantizer,
     floats: FloatCodes,
@@ -106,7 +107,10 @@ def reranked(
     step = max(1, _NUMBERS // (ids.shape[1] * queries.shape[1]))
     for start in range(0, len(ids), step):
         some = slice(start, start + step)
-        rows = _composed(quantizer, floats.rows(ids[some].ravel()), codes_of(ids[some].ravel()))
+        first, codes = floats.rows(ids[some].ravel()), codes_of(ids[some].ravel())
+        rows, k = quantizer.decode(codes).astype(np.float64), first.shape[1]
+        # What decoding adds to codes that are centred (see the quantizer) belongs to the first coordinates, too.
+        rows[:, :k] = first + (rows[:1, :k] - quantizer.embedded.restore(codes[:1])[:, :k])
         rows = rows.reshape(*ids[some].shape, -1)
         products = np.einsum("mk,msk->ms", queries[some], rows)
         if quantizer.metric != "inner_product":
@@ -118,13 +122,3 @@ def reranked(
         near[some] = products
     near, ids = best(near, ids, n)
     return ids, near
-
-
-def _composed(quantizer: EmbeddedQuantizer, floats: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Return decoded codes whose first coordinates are those in floating point, less what decoding rounds."""
-    rows = quantizer.decode(codes).astype(np.float64)
-    k = floats.shape[1]
-    # What decoding adds to codes that are centred (see the quantizer) belongs to these coordinates, too.
-    offset = rows[:1, :k] - quantizer.embedded.restore(codes[:1])[:, :k]
-    rows[:, :k] = floats + offset
-    return rows

@@ -18,9 +18,9 @@ import numpy as np
 from firstk._base.checks import bad_parameter, require
 from firstk.exceptions import InvalidInputError
 from firstk.integrations import Codes
-from firstk.integrations.faiss import Index, PreTransform, check_linear, transformed
+from firstk.integrations.faiss import PreTransform, check_linear, transformed
 from firstk.search import CodeIndex
-from firstk.search.codes.packing import Packing, Slots
+from firstk.search.codes.packing import Packing
 
 if TYPE_CHECKING:
     import faiss as _faiss
@@ -72,7 +72,16 @@ def bytes_to_faiss(index: CodeIndex) -> PreTransform:
     faiss.copy_array_to_vector(ids, named.id_map)
     store.ntotal = named.ntotal = len(ids)
     named.construct_rev_map()
-    return _taking_vectors(faiss, index, codes, named)
+    quantizer, p = index.quantizer, codes.encoder.p
+    if codes.encoder.normalized or quantizer.encode_query(np.zeros((1, p))).any():
+        return transformed(faiss, codes, quantizer.k, named, "query")
+    # Queries that are not centred: a linear map is all, and its columns are the codes of the axes.
+    project = faiss.LinearTransform(p, quantizer.k, False)
+    faiss.copy_array_to_vector(np.ascontiguousarray(quantizer.encode_query(np.eye(p)).T).ravel(), project.A)
+    project.is_trained = True
+    whole = faiss.IndexPreTransform(named)
+    whole.prepend_transform(project)
+    return whole
 
 
 def _additive(faiss: ModuleType, packing: Packing, metric: str, k: int) -> _faiss.IndexResidualQuantizer:
@@ -82,7 +91,10 @@ def _additive(faiss: ModuleType, packing: Packing, metric: str, k: int) -> _fais
     for at in packing.table.tolist():
         parts = [(packing.wholes, at)] if at >= 0 else [(packing.halves, -1 - at), (packing.halves, -at)]
         bits += [8 // len(parts)] * len(parts)
-        books += [_book(slots, table, k) for slots, table in parts]
+        for slots, table in parts:
+            book = np.zeros((slots.value.shape[2], k + 1))  # slots that are not used have the coordinate k
+            book[:, slots.coordinate[table]] = slots.value[table].T
+            books.append(book[:, :k])
     books[0] = books[0] + packing.fixed  # the same for every row: part of its first vector
     sizes = faiss.UInt64Vector()
     faiss.copy_array_to_vector(np.array(bits, np.uint64), sizes)
@@ -92,24 +104,3 @@ def _additive(faiss: ModuleType, packing: Packing, metric: str, k: int) -> _fais
     faiss.copy_array_to_vector(np.vstack(books).astype(np.float32).ravel(), store.rq.codebooks)
     store.rq.is_trained = store.is_trained = True
     return store
-
-
-def _book(slots: Slots, table: int, k: int) -> np.ndarray:
-    """Return what the entries of a table are decoded as, (entries, k): zero but for its own coordinates."""
-    book = np.zeros((slots.value.shape[2], k + 1))  # slots that are not used have the coordinate k
-    book[:, slots.coordinate[table]] = slots.value[table].T
-    return book[:, :k]
-
-
-def _taking_vectors(faiss: ModuleType, index: CodeIndex, codes: Codes, store: Index) -> PreTransform:
-    """Prepend what encodes queries."""
-    quantizer, p = index.quantizer, codes.encoder.p
-    if codes.encoder.normalized or quantizer.encode_query(np.zeros((1, p))).any():
-        return transformed(faiss, codes, quantizer.k, store, "query")
-    # Queries that are not centred: a linear map is all, and its columns are the codes of the axes.
-    project = faiss.LinearTransform(p, quantizer.k, False)
-    faiss.copy_array_to_vector(np.ascontiguousarray(quantizer.encode_query(np.eye(p)).T).ravel(), project.A)
-    project.is_trained = True
-    whole = faiss.IndexPreTransform(store)
-    whole.prepend_transform(project)
-    return whole

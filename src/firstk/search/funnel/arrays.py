@@ -187,7 +187,12 @@ def build_arrays(
 ) -> FunnelArrays:
     """Compute a layout in one pass over the codes; `stored` are the bytes of its rows, where they are kept."""
     n, d = codes.shape
-    edges = _edges(schedule, d)
+    ks = {stage.k for stage in schedule.stages} | {schedule.exact_k}
+    doubled = max(16, min(ks))
+    while doubled < d:
+        ks.add(doubled)
+        doubled *= 2
+    edges = (0, *sorted(ks | {d}))
     centre = codes.mean(axis=0, dtype=np.float64).astype(np.float32) if euclidean else np.zeros(d, np.float32)
     norms, remainders = norms_past(codes, centre, edges)
     k, exact_k = schedule.stages[0].k, schedule.exact_k
@@ -221,16 +226,6 @@ def _estimating(prefixes: Prefixes, k: int, left: np.ndarray, euclidean: bool) -
 
 def _columns(prefixes: Prefixes, k: int, bias: np.ndarray, left: np.ndarray) -> Columns:
     return Columns(prefixes, k, _padded(bias, prefixes.padded, -np.inf), _padded(left, prefixes.padded, 0.0))
-
-
-def _edges(schedule: Schedule, d: int) -> tuple[int, ...]:
-    """0, every k of the schedule, doublings of the last, and d."""
-    ks = {stage.k for stage in schedule.stages} | {schedule.exact_k}
-    k = max(16, min(ks))
-    while k < d:
-        ks.add(k)
-        k *= 2
-    return (0, *sorted(ks | {d}))
 
 
 def norms_past(X: np.ndarray, centre: np.ndarray, edges: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:

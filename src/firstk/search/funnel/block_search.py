@@ -34,7 +34,9 @@ def search_block(layout: FunnelArrays, operations: ModuleType, Q: np.ndarray, n:
     """
     queries = layout.prepare(Q)
     found = _by_schedule(layout, operations, queries, n)
-    if not exact or _sees_everything(layout, n):
+    rows = len(layout.codes)
+    # A schedule that finishes every row is exact already.
+    if not exact or all(size == rows for size in layout.schedule.sizes(rows, n)):
         return found
     spent, worst = found.spent, found.costs[:, -1]
     scan, thresholds = layout.bound(queries, worst)
@@ -50,12 +52,6 @@ def search_block(layout: FunnelArrays, operations: ModuleType, Q: np.ndarray, n:
     return BlockResult(*_nearest(query, row, cost, len(queries), n), spent)
 
 
-def _sees_everything(layout: FunnelArrays, n: int) -> bool:
-    """Tell whether the schedule finishes every row, so that its answer is exact already."""
-    rows = len(layout.codes)
-    return all(size == rows for size in layout.schedule.sizes(rows, n))
-
-
 def _by_schedule(layout: FunnelArrays, operations: ModuleType, queries: Queries, n: int) -> BlockResult:
     """Shortlist on the first stage, narrow on the others, finish what is left."""
     m = len(queries)
@@ -69,7 +65,9 @@ def _by_schedule(layout: FunnelArrays, operations: ModuleType, queries: Queries,
         flat, more = operations.grow(layout, queries, pairs, costs.ravel(), (at, edge))
         spent += more
         costs, at = flat.reshape(rows.shape), edge
-        rows, costs = _best(rows, costs, _estimates(layout, queries, rows, costs, edge), size)
+        if size < rows.shape[1]:
+            order = np.argpartition(_estimates(layout, queries, rows, costs, edge), size - 1, axis=1)[:, :size]
+            rows, costs = np.take_along_axis(rows, order, 1), np.take_along_axis(costs, order, 1)
     return _finish(layout, operations, queries, BlockResult(rows, costs, spent), at, n)
 
 
@@ -79,7 +77,12 @@ def _finish(
     """Add all coordinates that are missing: to the n most likely rows first, whose costs then limit the others."""
     m, last = len(queries), len(layout.edges) - 1
     estimates = _estimates(layout, queries, found.rows, found.costs, at)
-    order = np.argsort(estimates, axis=1, kind="stable") if n == 1 else _partitioned(estimates, n)
+    if n == 1:
+        order = np.argsort(estimates, axis=1, kind="stable")
+    elif n < estimates.shape[1]:
+        order = np.argpartition(estimates, n - 1, axis=1)
+    else:
+        order = np.tile(np.arange(estimates.shape[1]), (m, 1))
     rows, costs = np.take_along_axis(found.rows, order, 1), np.take_along_axis(found.costs, order, 1)
     spent = found.spent
     likely = np.repeat(np.arange(m), n), rows[:, :n].ravel()
@@ -106,20 +109,6 @@ def _estimates(layout: FunnelArrays, queries: Queries, rows: np.ndarray, costs: 
     if layout.euclidean or cosine == 0:
         return costs
     return costs - cosine * queries.remainders[:, edge, None] * layout.remainders[rows, edge]
-
-
-def _best(rows: np.ndarray, costs: np.ndarray, estimates: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    if size >= rows.shape[1]:
-        return rows, costs
-    order = _partitioned(estimates, size)[:, :size]
-    return np.take_along_axis(rows, order, 1), np.take_along_axis(costs, order, 1)
-
-
-def _partitioned(estimates: np.ndarray, size: int) -> np.ndarray:
-    """Return places with those of the `size` smallest first."""
-    if size >= estimates.shape[1]:
-        return np.tile(np.arange(estimates.shape[1]), (len(estimates), 1))
-    return np.argpartition(estimates, size - 1, axis=1)
 
 
 def _nearest(query: np.ndarray, row: np.ndarray, cost: np.ndarray, m: int, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -27,7 +27,7 @@ from firstk._base.concurrency import cores, one_blas_thread
 from firstk._base.progress import Verbose, showing
 from firstk.data import CodeStamp
 from firstk.encoder import FittedEncoder
-from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
+from firstk.exceptions import InvalidInputError
 from firstk.search.funnel import _numpy as _plain
 from firstk.search.funnel.arrays import FunnelArrays, build_arrays, no_bounds
 from firstk.search.funnel.block_search import search_block
@@ -35,7 +35,7 @@ from firstk.search.funnel.byte_prefixes import BytePrefixes, fit_cells
 from firstk.search.funnel.prefixes import FIRST_STAGES, FirstStage
 from firstk.search.funnel.schedule import Schedule, check_request, check_schedule, given_schedule
 from firstk.search.funnel.schedule_choice import choose_schedule
-from firstk.search.index_file import pack_encoder, read_index, unpack_encoder, write_index
+from firstk.search.index_file import fitting_parts, pack_encoder, read_index, unpack_encoder, write_index
 from firstk.search.rows_and_ids import METRICS, RowsAndIds, WriteLock, as_codes, check_stored, known_ids, new_ids
 
 if TYPE_CHECKING:
@@ -225,7 +225,9 @@ class FunnelIndex:
                 f"{owner} takes 'bytes' with first_stage='embedded' only. Got bytes={bytes!r} with first_stage="
                 f"{first_stage!r}: leave one of them out."
             )
-        fitted = _fitted_encoder(encoder)
+        fitted = getattr(encoder, "encoder_", encoder)
+        if fitted is not None and not isinstance(fitted, FittedEncoder):
+            raise bad_parameter("encoder", owner, "a fitted PrefixEncoder, a FittedEncoder or None", encoder)
         check_verbose(verbose, owner)
         with showing(verbose):
             codes = as_codes(_encoded(Z, fitted, "document", owner), metric, owner, "Z")
@@ -376,7 +378,12 @@ class FunnelIndex:
         if exact and not self._form(now).bounds_distances:
             raise no_bounds()
         codes = as_codes(_encoded(Q, self.encoder, "query", owner), self.metric, owner, "Q", self.d)
-        layout, operations = self._layout(now), self._operations(len(now))
+        layout = self._layout(now)
+        operations: ModuleType = _plain
+        if is_compiled(self.engine, len(now)):
+            from firstk.search.funnel import _compiled
+
+            operations = _compiled
         size = min(operations.queries_at_once(len(now)), -(-len(codes) // threads))
         blocks = [codes[start : start + size] for start in range(0, len(codes), size)]
         found = over_blocks(lambda block: search_block(layout, operations, block, n, exact), blocks, threads)
@@ -400,13 +407,6 @@ class FunnelIndex:
             euclidean = self.metric != "inner_product"
             now.layout.append(build_arrays(now.store.rows, euclidean, now.schedule, self._form(now), now.stored))
         return now.layout[0]
-
-    def _operations(self, rows: int) -> ModuleType:
-        if not is_compiled(self.engine, rows):
-            return _plain
-        from firstk.search.funnel import _compiled
-
-        return _compiled
 
     # -- storage -------------------------------------------------------------------------------------------------
 
@@ -434,11 +434,9 @@ class FunnelIndex:
     def load(cls, path: str | Path, module: nn.Module | None = None) -> FunnelIndex:
         """Read a saved index, checking format, checksum, shapes and numbers; `module` is a custom network's."""
         facts, arrays = read_index(path)
-        try:
-            store, metric = (
-                RowsAndIds(arrays["codes"], arrays["ids"]),
-                check_choice(facts["metric"], METRICS, "metric", "FunnelIndex"),
-            )
+        with fitting_parts(path):
+            store = RowsAndIds(arrays["codes"], arrays["ids"])
+            metric = check_choice(facts["metric"], METRICS, "metric", "FunnelIndex")
             check_stored(store.rows, store.ids, facts["d"], facts["next_id"], metric, f"'{path}'")
             schedule = Schedule.from_dict(facts["schedule"])
             check_schedule(schedule, store.d)
@@ -460,17 +458,6 @@ class FunnelIndex:
                 stored=stored,
                 stamp=None if facts.get("stamp") is None else CodeStamp.read(facts["stamp"]),
             )
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            if isinstance(error, FirstkError) and not isinstance(error, InvalidInputError):
-                raise
-            raise CorruptModelError(f"'{path}' is a damaged firstk index: its parts do not fit ({error}).") from None
-
-
-def _fitted_encoder(encoder: PrefixEncoder | FittedEncoder | None) -> FittedEncoder | None:
-    fitted = getattr(encoder, "encoder_", encoder)
-    if fitted is not None and not isinstance(fitted, FittedEncoder):
-        raise bad_parameter("encoder", "FunnelIndex.fit", "a fitted PrefixEncoder, a FittedEncoder or None", encoder)
-    return fitted
 
 
 def _encoded(X: MatrixLike, encoder: FittedEncoder | None, side: str, owner: str) -> MatrixLike:

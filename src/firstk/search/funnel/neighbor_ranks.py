@@ -59,9 +59,15 @@ def calibration_sample(
 ) -> CalibrationSample:
     """Rank the true neighbors of sampled rows by every prefix of a grid."""
     n, d = codes.shape
-    centre = _mean(codes) if euclidean else np.zeros(d, np.float32)
-    if first_stage.name == "float32" and _is_small(centre, codes):
-        centre = np.zeros(d, np.float32)
+    centre = np.zeros(d, np.float32)
+    if euclidean:
+        # Sums of chunks are added up in float64.
+        sums = (np.ones(c.stop - c.start, codes.dtype) @ codes[c] for c in _blocks(n, _CHUNK))
+        total = sum(sums, start=np.zeros(d))
+        mean, few = (total / n).astype(np.float32), codes[:: max(1, n // _CHUNK)]
+        # Squared distances lose digits to means that are large beside the rows; others need not be taken off.
+        small = np.square(mean).sum() <= _SMALL_MEAN * np.square(few).sum() / len(few)
+        centre = centre if small and first_stage.name == "float32" else mean
     Y = codes - centre if centre.any() else codes
     # Very short prefixes of long codes carry too little, and are the slowest to evaluate.
     ks = tuple(k for k in _GRID if d <= 128 * k and 2 * k <= d) or (1,)
@@ -78,20 +84,6 @@ def calibration_sample(
     return CalibrationSample(
         ks, ranks, kept, sample.cosines, first_ks, first_ranks, partial(sample.random_ranks, order)
     )
-
-
-def _mean(codes: np.ndarray) -> np.ndarray:
-    """Mean row, as float32; sums of chunks are added up in float64."""
-    total = np.zeros(codes.shape[1])
-    for chunk in _blocks(len(codes), _CHUNK):
-        total += np.ones(chunk.stop - chunk.start, codes.dtype) @ codes[chunk]
-    return (total / len(codes)).astype(np.float32)
-
-
-def _is_small(centre: np.ndarray, codes: np.ndarray) -> bool:
-    """Tell whether rows need not be centered: squared distances lose digits to means that are large beside them."""
-    few = codes[:: max(1, len(codes) // _CHUNK)]
-    return bool(np.square(centre).sum() <= _SMALL_MEAN * np.square(few).sum() / len(few))
 
 
 def _blocks(n: int, size: int) -> list[slice]:
