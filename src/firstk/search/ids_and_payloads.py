@@ -56,7 +56,10 @@ class Points:
         n, columns = documents.rows, documents.columns
         given: list[dict[str, Any]] | None = None
         if payloads is not None and columns and all(isinstance(one, str) for one in payloads):
-            columns = _checked_columns(documents, payloads)
+            columns = tuple(map(str, payloads))
+            for one in columns:
+                if one not in documents.columns:
+                    documents.column(one)  # which raises, with the names that there are
         elif payloads is not None:
             given, columns = _checked_payloads(payloads, n, owner), ()
         name = ids if isinstance(ids, str) and documents.columns else None
@@ -88,21 +91,9 @@ def _plain(column: np.ndarray) -> list[Any]:
     values = column.tolist()
     if column.dtype.kind == "f" and column.ndim == 1:
         return [value if np.isfinite(value) else None for value in values]
-    return [
-        value if value is None or isinstance(value, (str, int, float, bool, list, dict)) else _plain_one(value)
-        for value in values
-    ]
-
-
-def _plain_one(value: object) -> object:
-    return value.tolist() if isinstance(value, np.ndarray) else str(value)
-
-
-def _checked_columns(documents: Documents, names: Payloads) -> tuple[str, ...]:
-    for name in names:
-        if name not in documents.columns:
-            documents.column(str(name))  # which raises, with the names that there are
-    return tuple(map(str, names))
+    values = [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
+    kept = (str, int, float, bool, list, dict)
+    return [value if value is None or isinstance(value, kept) else str(value) for value in values]
 
 
 def _keys_of(column: np.ndarray, name: str, owner: str, rule: IdRule) -> list[int | str]:

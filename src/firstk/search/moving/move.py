@@ -384,8 +384,11 @@ def _compare_files(source: VectorTable, there: VectorTable, encoding: Encoding, 
     if there.width != encoding.k:
         raise _differs(target, f"its codes have {there.width} numbers in place of {encoding.k}")
     sent, found = Checksum(there.width), Checksum(there.width)
-    _number(sent, (_restored(encoding, batch) for batch in source.batches()))
-    _number(found, (batch.vectors for batch in there.batches()))
+    for batch in source.batches():
+        codes = encoding(batch)[0]
+        _number(sent, encoding.precision.restore(codes) if must_be_restored(encoding.precision) else codes)
+    for batch in there.batches():
+        _number(found, batch.vectors)
     if (why := sent.difference(found)) is not None:
         raise _differs(target, why)
 
@@ -396,13 +399,7 @@ def _differs(target: Any, why: str) -> InvalidInputError:
     )
 
 
-def _restored(encoding: Encoding, batch: Any) -> np.ndarray:
-    codes = encoding(batch)[0]
-    return encoding.precision.restore(codes) if must_be_restored(encoding.precision) else codes
-
-
-def _number(checksum: Checksum, parts: Iterator[np.ndarray]) -> None:
+def _number(checksum: Checksum, codes: np.ndarray) -> None:
     """Add rows under their numbers."""
-    for part in parts:
-        ids = list(range(checksum.rows, checksum.rows + len(part)))
-        checksum.add(ids, part, [{} for _ in ids])
+    ids = list(range(checksum.rows, checksum.rows + len(codes)))
+    checksum.add(ids, codes, [{} for _ in ids])

@@ -78,7 +78,11 @@ class PayloadColumns:
             # numpy drops a NUL at the end of a text.
             plain = None not in values and not any(isinstance(value, str) and "\0" in value for value in values)
             types = {"bool": bool, "int": np.int64, "text": str, "json": str}
-            found[name] = np.array(values, dtype=types[kind]) if plain else _objects(values)
+            if plain:
+                found[name] = np.array(values, dtype=types[kind])
+            else:
+                found[name] = np.empty(len(values), dtype=object)
+                found[name][:] = values
         return found
 
     def read_back(self, payload: Payload) -> Payload:
@@ -103,12 +107,6 @@ class PayloadColumns:
         if not self.typed:
             return str(value)
         return {"bool": bool, "int": int, "float": float}.get(kind, str)(value)
-
-
-def _objects(values: Sequence[Any]) -> np.ndarray:
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return found
 
 
 def _kind(value: Any) -> str:

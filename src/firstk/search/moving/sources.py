@@ -146,6 +146,9 @@ class FileSource:
         record = CodeRecord.read(table.path, table.metadata)
         stamp = None if record is None else record.stamp
         metric = None if record is None else record.metric
+        if record is not None and isinstance(record.precision, Embedded):
+            # Embedded bits may have been cut since they were written: the record is of codes as long as they are.
+            record = replace(record, precision=record.precision.at(table.facts.width))
         self.facts = SourceFacts(
             f"'{table.path}'",
             table.rows,
@@ -155,7 +158,7 @@ class FileSource:
             self._id or ID_COLUMN,
             stamp,
             metric,
-            held=_as_cut(record, table),
+            held=record,
         )
 
     def as_stored(self) -> FileSource:
@@ -200,13 +203,6 @@ class FileSource:
 
     def close(self) -> None:
         """Nothing stays open."""
-
-
-def _as_cut(record: CodeRecord | None, table: VectorTable) -> CodeRecord | None:
-    """Return the record of codes as long as they are: embedded bits may have been cut since they were written."""
-    if record is None or not isinstance(record.precision, Embedded):
-        return record
-    return replace(record, precision=record.precision.at(table.facts.width))
 
 
 def _hash(key: Id) -> int:

@@ -40,7 +40,8 @@ from firstk.search.stores.prefix_store import check_same, create_empty
 
 # Numbers of a part of a file: what is done again at most after a kill, and what waits in memory.
 _PART_NUMBERS = 4_000_000
-_SAMPLE_ROWS = 65_536
+# Rows that rounding is fitted on, and rows that are read at once for it.
+_SAMPLE_ROWS, _SAMPLE_BATCH = 65_536, 8192
 
 
 class StoreTarget:
@@ -174,7 +175,8 @@ class FileTarget:
             self.encoding = replace(self.encoding, precision=read_precision(self._log.learned))
         else:
             if self.encoding.to_fit:
-                sample = np.concatenate([self.encoding.encode(one.codes) for one in _first(source, _SAMPLE_ROWS)])
+                first = islice(source.read(_SAMPLE_BATCH), _SAMPLE_ROWS // _SAMPLE_BATCH)
+                sample = np.concatenate([self.encoding.encode(one.codes) for one in first])
                 self.encoding = self.encoding.fitted(sample)
             self._log.learned = self.encoding.precision.record()
             self._log.write()
@@ -275,12 +277,6 @@ class FileTarget:
 
 # Formats whose cells are text.
 _TEXT = ("csv", "csv.gz", "tsv", "tsv.gz")
-
-
-def _first(source: Source, rows: int) -> Iterator[StoredRows]:
-    """Yield batches until `rows` rows have come."""
-    size = min(rows, 8192)
-    return islice(source.read(size), -(-rows // size))
 
 
 def _check_own(folder: Path | RemotePath) -> None:

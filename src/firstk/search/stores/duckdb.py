@@ -10,7 +10,7 @@ import contextlib
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -65,7 +65,6 @@ class DuckDB(Engine):
 
     path: str | Path | duckdb.DuckDBPyConnection
     table: str = "documents"
-    _opened: list[Any] = field(default_factory=list, repr=False)
 
     name: ClassVar[str] = "duckdb"
     purpose: ClassVar[str] = "A table of DuckDB"
@@ -85,9 +84,7 @@ class DuckDB(Engine):
         if not isinstance(self.path, (str, Path)):
             return self.path
         with explained(self.place, (duckdb.Error, OSError), self.path):
-            found = duckdb.connect(str(self.path))
-        self._opened.append(found)
-        return found
+            return duckdb.connect(str(self.path))
 
     def rows_of(self, sql: str, values: Any = None) -> list[Any]:
         """Run a statement to its end: a result that is not fetched wholly blocks the connection."""
@@ -249,9 +246,9 @@ class DuckDB(Engine):
 
     def close(self) -> None:
         """Close the file, if the engine opened it."""
-        while self._opened:
-            self._opened.pop().close()
-        self.__dict__.pop("connection", None)
+        opened = self.__dict__.pop("connection", None)
+        if opened is not None and opened is not self.path:
+            opened.close()
 
 
 def _no_nan(value: str) -> str:

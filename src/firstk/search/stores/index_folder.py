@@ -103,7 +103,6 @@ class IndexFolder(SqliteEngine):
             Path(self.folder).mkdir(parents=True, exist_ok=True)
             found = sqlite3.connect(Path(self.folder) / _ROWS, isolation_level=None, check_same_thread=False)
             found.execute("PRAGMA busy_timeout = 10000")
-        self._state["connection"] = found
         return found
 
     @property
@@ -119,7 +118,7 @@ class IndexFolder(SqliteEngine):
         """Return the layout, which is in the file of rows."""
         if Path(self.folder).is_file():  # an index that another program saved
             raise foreign(self.place)
-        if "connection" not in self._state and not (Path(self.folder) / _ROWS).exists():
+        if "_connection" not in self.__dict__ and not (Path(self.folder) / _ROWS).exists():
             return None
         return self._rows.layout(self.place)
 
@@ -236,9 +235,8 @@ class IndexFolder(SqliteEngine):
     def close(self) -> None:
         """Close the file of rows."""
         self._state.pop("index", None)
-        if "connection" in self._state:
-            self._state.pop("connection").close()
-            self.__dict__.pop("_connection", None)
+        if "_connection" in self.__dict__:
+            self.__dict__.pop("_connection").close()
 
 
 def _seal(path: Path) -> Path:

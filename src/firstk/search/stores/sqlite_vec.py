@@ -11,7 +11,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -74,7 +74,6 @@ class SqliteVec(SqliteEngine):
     path: str | Path
     table: str = "documents"
     precision: str = "float32"
-    _opened: list[Any] = field(default_factory=list, repr=False)
 
     name: ClassVar[str] = "sqlite_vec"
     purpose: ClassVar[str] = "A table of sqlite-vec"
@@ -99,7 +98,6 @@ class SqliteVec(SqliteEngine):
             sqlite_vec.load(found)
             found.enable_load_extension(False)
             found.execute("PRAGMA busy_timeout = 10000")
-        self._opened.append(found)
         return found
 
     @property
@@ -238,9 +236,8 @@ class SqliteVec(SqliteEngine):
 
     def close(self) -> None:
         """Close the file."""
-        while self._opened:
-            self._opened.pop().close()
-        self.__dict__.pop("connection", None)
+        if "connection" in self.__dict__:
+            self.__dict__.pop("connection").close()
 
 
 def _score(distance: float | None, metric: str) -> float:
