@@ -56,7 +56,7 @@ class Fit:
         return Fit(self.rows + other.rows, self.total + other.total, self.squares + other.squares)
 
     def trouble(self, expected: float) -> str:
-        """Return a warning if rows do not fit any more, or an empty text.
+        """Return a warning if rows do not fit any more, or an empty text; `expected` is the error of the rows of the fit.
 
         They do not if their mean error is more than 1.5 times the expected one by 2.3 standard errors.
         """
@@ -81,8 +81,3 @@ class Fit:
     def from_dict(cls, facts: Mapping[str, object]) -> Fit:
         """Rebuild from `to_dict`."""
         return from_plain(cls, facts)
-
-
-def expected_error(quantizer: EmbeddedQuantizer) -> float:
-    """Return the mean squared error of a code on the rows that the trees were fitted on."""
-    return quantizer.embedded.expected_error

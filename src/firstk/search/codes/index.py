@@ -22,7 +22,7 @@ from firstk.encoder import check_fitted
 from firstk.encoder.quantizer import METRICS, EmbeddedQuantizer
 from firstk.exceptions import InvalidInputError
 from firstk.search.codes import scan as code_scan
-from firstk.search.codes.cell_fit import Fit, FitWarning, expected_error
+from firstk.search.codes.cell_fit import Fit, FitWarning
 from firstk.search.codes.packing import packing_of
 from firstk.search.codes.rerank import FloatCodes, reranked
 from firstk.search.codes.scan import PackedRows, Tables
@@ -185,7 +185,7 @@ class CodeIndex:
         """
         codes = self.quantizer.encode(X)
         numbers, fit = self._added(codes, ids, "CodeIndex.add", Fit.of(self.quantizer, X, codes))
-        if len(codes) and (trouble := fit.trouble(expected_error(self.quantizer))):
+        if len(codes) and (trouble := fit.trouble(self.quantizer.embedded.expected_error)):
             warnings.warn(trouble, FitWarning, stacklevel=2)
         return numbers
 

@@ -128,11 +128,11 @@ class RowsTable:
         ).fetchone()
         return int(found[0]), int(found[1])
 
-    def _some(self, wanted: str, ids: Sequence[Id]) -> Iterator[Any]:
+    def _some(self, wanted: str, ids: Sequence[Id], by: str = "id") -> Iterator[Any]:
         for start in range(0, len(ids), _AT_ONCE):
             part = list(ids[start : start + _AT_ONCE])
             marks = ", ".join("?" * len(part))
-            yield from self.connection.execute(f"SELECT {wanted} FROM {self.place} WHERE id IN ({marks})", part)
+            yield from self.connection.execute(f"SELECT {wanted} FROM {self.place} WHERE {by} IN ({marks})", part)
 
     def keys(self, ids: Sequence[Id]) -> Iterator[int]:
         """Yield the keys of ids that are there."""
@@ -148,12 +148,8 @@ class RowsTable:
 
     def read(self, size: int, after: int = -1) -> Iterator[tuple[list[int], StoredRows]]:
         """Yield keys and rows in the order of keys, those greater than `after`."""
-        while True:
-            found = self.connection.execute(
-                f"SELECT key, id, code, payload FROM {self.place} WHERE key > ? ORDER BY key LIMIT ?", (after, size)
-            ).fetchall()
-            if not found:
-                return
+        page = f"SELECT key, id, code, payload FROM {self.place} WHERE key > ? ORDER BY key LIMIT ?"
+        while found := self.connection.execute(page, (after, size)).fetchall():
             keys, ids, codes, payloads = zip(*found, strict=True)
             check_ascending(keys, after)
             yield list(keys), StoredRows(list(ids), _stacked(codes), [json.loads(one) for one in payloads])
@@ -161,20 +157,12 @@ class RowsTable:
 
     def fetch(self, keys: Sequence[int]) -> StoredRows:
         """Return rows by key, in the order of `keys`."""
-        found: dict[int, Any] = {}
-        for start in range(0, len(keys), _AT_ONCE):
-            part = [int(key) for key in keys[start : start + _AT_ONCE]]
-            marks = ", ".join("?" * len(part))
-            for key, *row in self.connection.execute(
-                f"SELECT key, id, code, payload FROM {self.place} WHERE key IN ({marks})", part
-            ):
-                found[key] = row
-        rows = [found[int(key)] for key in keys if int(key) in found]
+        found = {key: row for key, *row in self._some("key, id, code, payload", keys, "key")}
+        rows = [found[key] for key in keys if key in found]
         if not rows:
             return StoredRows([], np.zeros((0, 1), np.float32), [])
-        return StoredRows(
-            [row[0] for row in rows], _stacked([row[1] for row in rows]), [json.loads(r[2]) for r in rows]
-        )
+        ids, codes, payloads = zip(*rows, strict=True)
+        return StoredRows(list(ids), _stacked(codes), [json.loads(one) for one in payloads])
 
     def matching(self, where: str, values: Mapping[str, Any]) -> np.ndarray:
         """Return the keys of rows that meet a condition in SQL, in order."""
