@@ -56,7 +56,7 @@ class Fit:
         return Fit(self.rows + other.rows, self.total + other.total, self.squares + other.squares)
 
     def trouble(self, expected: float) -> str:
-        """Return a warning if rows do not fit any more, or an empty text; `expected` is the error of the rows of the fit.
+        """Return a warning if rows do not fit any more, or an empty text; `expected` is the error at the fit.
 
         They do not if their mean error is more than 1.5 times the expected one by 2.3 standard errors.
         """
