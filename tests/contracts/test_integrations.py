@@ -1,4 +1,4 @@
-"""Every integration keeps the same contract, by a loop over the modules of `firstk.integrations`.
+"""Every integration keeps the same contract, by a loop over the modules of `firstk.integrations` and two of `firstk.search`.
 
 Its docstring names its extra; its package is imported when it is used and not before; without the package an error
 names the extra and how to install it; and the codes that it gives are those of the encoder.
@@ -19,12 +19,15 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from firstk import PrefixEncoder, integrations
+from firstk import PrefixEncoder, integrations, search
 from fixtures.sentence_model import WORDS, small_sentence_model
 
 ROOT = Path(__file__).parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-MODULES = sorted(found.name for found in pkgutil.iter_modules(integrations.__path__) if found.name[0] != "_")
+# Where each one is: stores and moves are in the wing of search.
+HOMES = {found.name: integrations for found in pkgutil.iter_modules(integrations.__path__) if found.name[0] != "_"}
+HOMES |= {"moving": search, "stores": search}
+MODULES = sorted(HOMES)
 K = 3
 
 
@@ -113,7 +116,7 @@ def test_every_integration_has_a_contract():
 
 @pytest.mark.parametrize("name", MODULES)
 def test_the_docstring_names_the_extra(name):
-    path = Path(integrations.__path__[0]) / name
+    path = Path(HOMES[name].__path__[0]) / name
     source = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text()
     text = " ".join((ast.get_docstring(ast.parse(source)) or "").split())
     extra = CONTRACTS[name].extra
@@ -128,7 +131,7 @@ def test_the_docstring_names_the_extra(name):
 def test_the_package_is_imported_when_it_is_used():
     codes = {}
     for name in OPTIONAL:
-        module = f"import firstk.integrations.{name}" if CONTRACTS[name].lazy else "import firstk.integrations"
+        module = f"import {HOMES[name].__name__}" + (f".{name}" if CONTRACTS[name].lazy else "")
         codes[name] = f"{module}\nprint({CONTRACTS[name].package!r} in sys.modules)"
     assert run_apart(codes) == dict.fromkeys(OPTIONAL, "False\n")
 
@@ -139,7 +142,7 @@ def without_packages():
     codes = {}
     for name in OPTIONAL:
         contract = CONTRACTS[name]
-        module = f"import firstk.integrations.{name} as integration\n" if contract.lazy else ""
+        module = f"import {HOMES[name].__name__}.{name} as integration\n" if contract.lazy else ""
         use = f"try:\n    {contract.use}\nexcept MissingExtraError as error: print(error)\n"
         codes[name] = HIDE.format(package=contract.package) + module + use
     return run_apart(codes)
@@ -201,7 +204,7 @@ def of_standalone(encoder, X, folder):
 
 
 def of_stores(encoder, X, folder):
-    """One store, by a metric that does not normalize; tests/integrations/stores has all of them."""
+    """One store, by a metric that does not normalize; tests/search/stores has all of them."""
     pytest.importorskip("sqlite_vec")
     from firstk.search.stores import SqliteVec, push
 
@@ -212,7 +215,7 @@ def of_stores(encoder, X, folder):
 
 
 def of_moving(encoder, X, folder):
-    """From a file to a store and back to a file; tests/integrations/moving has all of them."""
+    """From a file to a store and back to a file; tests/search/moving has all of them."""
     pytest.importorskip("sqlite_vec")
     pytest.importorskip("pyarrow")
     from firstk.data.files import open_vectors

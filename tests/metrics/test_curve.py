@@ -12,6 +12,7 @@ from firstk import PrefixEncoder, Rows, Similarity
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import prefix_curve
 from firstk.metrics.curve import per_row_scores
+from firstk.quality.paired import DRAWS
 from slow_reference import classes_of, correlated, residual
 
 N, P = 120, 6
@@ -213,7 +214,7 @@ def test_intervals_of_curves_are_those_of_redrawn_rows(data):
         reference = (X, y)
         curve = enc.curve(new, truth, reference=reference, metric=metric, confidence=0.8)
         rng = np.random.default_rng(0)
-        rows = [rng.integers(N, size=N) for _ in range(1000)]
+        rows = [rng.integers(N, size=N) for _ in range(DRAWS)]
         slow = [enc.curve(new[part], truth[part], reference=reference, metric=metric).score for part in rows[:60]]
         few = np.quantile(slow, [0.1, 0.9], axis=0)
         # 60 of the same 1000 draws: the same ends, but for the noise of fewer draws.
@@ -228,7 +229,7 @@ def test_intervals_of_pairs(data):
     curve = enc.curve_pairs(left, right, s, confidence=0.95)
     assert curve.metric == "spearman"
     rng = np.random.default_rng(0)
-    rows = [rng.integers(N, size=N) for _ in range(1000)]
+    rows = [rng.integers(N, size=N) for _ in range(DRAWS)]
     k = enc.n_components_
     cosines = np.sum(unit(enc.encode_query(left)) * unit(enc.encode_document(right)), axis=1)
     slow = [spearmanr(cosines[part], s[part])[0] for part in rows]

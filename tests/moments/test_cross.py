@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from alignment.pairs import pairs
 from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.moments.cross import CrossMoments
 from firstk.moments.paired import PairedStatistics
+from upgrade.pairs import pairs
 
 
 def slow(old, new, weight=None):
