@@ -1,4 +1,4 @@
-"""Every integration keeps the same contract, by a loop over the modules of `firstk.integrations` and two of `firstk.search`.
+"""Every integration keeps the same contract: a loop over the modules of `firstk.integrations`, stores and moves.
 
 Its docstring names its extra; its package is imported when it is used and not before; without the package an error
 names the extra and how to install it; and the codes that it gives are those of the encoder.
