@@ -99,7 +99,7 @@ MEASURES: dict[str, Measure] = {
 def ndcg(
     Z_docs: ArrayLike, Z_queries: ArrayLike, judgements: ArrayLike, *, at: int = 10, ks: ArrayLike | None = None
 ) -> np.ndarray:
-    r"""NDCG of retrieval by cosine, for every prefix length: the mean of `ndcg_per_query` over queries.
+    r"""NDCG of retrieval by cosine, for every prefix length: the mean of `search_per_query` over queries.
 
     :math:`\mathrm{nDCG} = \sum_{r \le at} \frac{g_r}{\log_2(r + 1)}` over its largest possible value, with
     :math:`g_r` the relevance of the document at rank r: the linear gain of trec_eval, pytrec_eval and BEIR.
@@ -129,13 +129,6 @@ def ndcg(
     array([0.5, 1. ])
     """
     return search_per_query(Z_docs, Z_queries, judgements, "ndcg", at=at, ks=ks)[1].mean(axis=0)
-
-
-def ndcg_per_query(
-    Z_docs: ArrayLike, Z_queries: ArrayLike, judgements: ArrayLike, *, at: int = 10, ks: ArrayLike | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """NDCG of each query that has judgements, for every prefix length: `search_per_query` by "ndcg"."""
-    return search_per_query(Z_docs, Z_queries, judgements, "ndcg", at=at, ks=ks)
 
 
 def mrr(
