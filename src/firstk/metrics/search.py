@@ -76,14 +76,6 @@ def _reciprocal(found: np.ndarray) -> np.ndarray:
     return np.where(hits.any(axis=1), 1.0 / (hits.argmax(axis=1) + 1.0), 0.0)
 
 
-def _one_each(judged: Judged, at: int) -> np.ndarray:
-    return np.ones(len(judged.queries))
-
-
-def _hits(found: np.ndarray) -> np.ndarray:
-    return (found > 0).sum(axis=1).astype(np.float64)
-
-
 def _relevant(judged: Judged, at: int) -> np.ndarray:
     place, _, gains = judged.by_query()
     return np.bincount(place, weights=gains > 0, minlength=len(judged.queries))
@@ -91,8 +83,8 @@ def _relevant(judged: Judged, at: int) -> np.ndarray:
 
 MEASURES: dict[str, Measure] = {
     "ndcg": Measure(_discounted, _best_discounted),
-    "mrr": Measure(_reciprocal, _one_each),
-    "recall": Measure(_hits, _relevant, ordered=False),
+    "mrr": Measure(_reciprocal, lambda judged, at: np.ones(len(judged.queries))),
+    "recall": Measure(lambda found: (found > 0).sum(axis=1).astype(np.float64), _relevant, ordered=False),
 }
 
 

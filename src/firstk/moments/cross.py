@@ -181,14 +181,15 @@ class CrossMoments:
 
     def about_zero(self) -> CrossMoments:
         """Return the same moments with scatters about zero in place of covariances: ``E[a b^T]`` of raw vectors."""
-        return self.once("about zero", self._about_zero)
 
-    def _about_zero(self) -> CrossMoments:
-        raw = CrossMoments(self.owner)
-        raw.joint = self.joint
-        mean = np.concatenate([self.old_mean, self.new_mean])
-        raw._derived["scatters"] = self._scatters + np.outer(mean, mean)
-        return raw
+        def compute() -> CrossMoments:
+            raw = CrossMoments(self.owner)
+            raw.joint = self.joint
+            mean = np.concatenate([self.old_mean, self.new_mean])
+            raw._derived["scatters"] = self._scatters + np.outer(mean, mean)
+            return raw
+
+        return self.once("about zero", compute)
 
     def exchanged(self) -> CrossMoments:
         """Return the same moments with old and new exchanged: what the other direction is fitted on."""
