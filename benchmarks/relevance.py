@@ -128,7 +128,9 @@ def scores_in(store: Store, seed: int) -> tuple[Scores, dict[str, Scores]]:
     partial = fitted(kept)
     said[BY_ROWS] = _estimated(partial, kept, held_out=held)
     data = Rows(held, reference=Rows(kept))
-    said[FIDELITY] = np.stack([per_row_scores(each, data, "recall@10", np.array(KS)).score() for each in partial.values()])
+    said[FIDELITY] = np.stack(
+        [per_row_scores(each, data, "recall@10", np.array(KS)).score() for each in partial.values()]
+    )
     return judged, said
 
 

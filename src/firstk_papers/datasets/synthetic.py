@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
@@ -223,7 +224,7 @@ def _check_count(value: object, least: int, name: str, owner: str) -> None:
         raise _bad_parameter(name, owner, f"an int of at least {least}", value)
 
 
-def _check_positive(value: object, name: str, owner: str, at_most: float | None = None) -> None:
+def _check_positive(value: Any, name: str, owner: str, at_most: float | None = None) -> None:
     most = np.finfo(float).max if at_most is None else at_most
     if not isinstance(value, Real) or isinstance(value, bool) or not 0 < value <= most:
         bound = "" if at_most is None else f" and at most {at_most:g}"
