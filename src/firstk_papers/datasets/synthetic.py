@@ -226,7 +226,7 @@ def _check_count(value: object, least: int, name: str, owner: str) -> None:
 
 def _check_positive(value: Any, name: str, owner: str, at_most: float | None = None) -> None:
     most = np.finfo(float).max if at_most is None else at_most
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < value <= most:
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) <= most:
         bound = "" if at_most is None else f" and at most {at_most:g}"
         raise _bad_parameter(name, owner, f"a finite number above 0{bound}", value)
 
