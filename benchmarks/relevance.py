@@ -28,7 +28,7 @@ import numpy as np
 from benchmarks.mined import mined_judgements, mined_partners, partner_ndcg
 from firstk import Pairs, PrefixEncoder, Rows, Search, Similarity
 from firstk.encoder.fitted import FittedEncoder
-from firstk.metrics.curve import prefix_scores
+from firstk.metrics.curve import per_row_scores
 from firstk_papers.datasets import data_folder, load_scifact, load_stsb
 
 KS = [32, 64]
@@ -82,7 +82,7 @@ def scifact_stores(model: str, n_stores: int) -> list[Callable[[], Store]]:
         others = np.delete(Q, complete, axis=0)
         return Store(
             D[kept],
-            lambda encoder: prefix_scores(encoder, data, "ndcg@10", np.array(KS)),
+            lambda encoder: per_row_scores(encoder, data, "ndcg@10", np.array(KS)).score(),
             {BY_QUERIES: Q[complete], BY_OTHERS: others},
         )
 
@@ -103,7 +103,7 @@ def sts_stores(model: str, n_stores: int) -> list[Callable[[], Store]]:
         left, right = E[pairs[kept]].transpose(1, 0, 2)
         data = Pairs(left, right, scores[kept])
         rows = E[np.unique(pairs[kept])]
-        return Store(rows, lambda encoder: prefix_scores(encoder, data, "spearman", np.array(KS)), {})
+        return Store(rows, lambda encoder: per_row_scores(encoder, data, "spearman", np.array(KS)).score(), {})
 
     return [lambda seed=seed: store(seed) for seed in range(n_stores)]
 
@@ -128,7 +128,9 @@ def scores_in(store: Store, seed: int) -> tuple[Scores, dict[str, Scores]]:
     partial = fitted(kept)
     said[BY_ROWS] = _estimated(partial, kept, held_out=held)
     data = Rows(held, reference=Rows(kept))
-    said[FIDELITY] = np.stack([prefix_scores(each, data, "recall@10", np.array(KS)) for each in partial.values()])
+    said[FIDELITY] = np.stack(
+        [per_row_scores(each, data, "recall@10", np.array(KS)).score() for each in partial.values()]
+    )
     return judged, said
 
 
@@ -141,7 +143,7 @@ def _estimated(
     """Score encoders without judgements: by documents mined for queries, or by mutual partners of held-out rows."""
     if queries is not None:
         data = Search(queries, rows, mined_judgements(queries, rows))
-        return np.stack([prefix_scores(each, data, "ndcg@10", np.array(KS)) for each in encoders.values()])
+        return np.stack([per_row_scores(each, data, "ndcg@10", np.array(KS)).score() for each in encoders.values()])
     mined = mined_partners(held_out, rows)
     codes = ((each.coordinates(rows), each.coordinates(held_out[mined.rows])) for each in encoders.values())
     return np.stack([partner_ndcg(*pair, mined.partners, ks=KS) for pair in codes])

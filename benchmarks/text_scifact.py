@@ -42,7 +42,7 @@ def objectives(sets: RetrievalSet) -> dict[str, Any]:
 def scores_of(encoder: Any, sets: RetrievalSet) -> dict[str, np.ndarray]:
     """Return nDCG@10 at every k, over seen and over unseen test queries."""
     codes = encoder.encode(sets.documents), encoder.encode(sets.queries, side="query")
-    rows, values = metrics.ndcg_per_query(*codes, sets.judgements_test, ks=[k for k in KS if k <= encoder.d])
+    rows, values = metrics.search_per_query(*codes, sets.judgements_test, ks=[k for k in KS if k <= encoder.d])
     return {
         part: values[np.isin(rows, queries)].mean(axis=0)
         for part, queries in zip(PARTS, sets.test_queries(), strict=True)

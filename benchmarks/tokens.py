@@ -21,7 +21,7 @@ import numpy as np
 
 from firstk import PrefixEncoder, Similarity
 from firstk.advice.baselines import baselines_of
-from firstk.metrics import max_sim_per_query
+from firstk.metrics import max_sim
 from firstk_papers.datasets import RetrievalSet, data_folder, load_scifact
 
 DOCUMENTS, TOKENS, KS = 400, 128, [8, 16, 32, 64]
@@ -99,6 +99,18 @@ def aligned(queries: TokenVectors, documents: TokenVectors, pairs: np.ndarray) -
     return np.concatenate(left)[some], np.concatenate(right)[some]
 
 
+def ndcg(judgements: np.ndarray, scores: np.ndarray, at: int = 10) -> tuple[np.ndarray, np.ndarray]:
+    """Return the judged queries and their nDCG, one column per length, by scores (lengths, queries, documents)."""
+    rows = np.unique(judgements[:, 0])
+    gains = np.zeros(scores.shape[1:])
+    gains[judgements[:, 0], judgements[:, 1]] = np.maximum(judgements[:, 2], 0)
+    gains, discounts = gains[rows], 1 / np.log2(np.arange(2, at + 2))
+    best = np.sort(gains, axis=1)[:, ::-1][:, :at] @ discounts
+    found = np.argsort(-scores[:, rows], axis=2, kind="stable")[:, :, :at]
+    earned = np.take_along_axis(np.broadcast_to(gains, (len(scores), *gains.shape)), found, axis=2) @ discounts
+    return rows, np.divide(earned, best, out=np.zeros_like(earned), where=best > 0).T
+
+
 def main() -> int:
     """Embed, fit, evaluate and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -129,12 +141,12 @@ def main() -> int:
     print(f"three fits: {time.perf_counter() - start:.0f} s")
     baselines = baselines_of(tokens)
     encoders |= {name: baselines[name] for name in ("PCA", "plain truncation", "random dimensions")}
-    raw = max_sim_per_query(documents.X, documents.offsets, queries.X, queries.offsets, test, ks=[documents.X.shape[1]])
+    raw = ndcg(test, max_sim(documents.X, documents.offsets, queries.X, queries.offsets, ks=[documents.X.shape[1]]))
     print(f"{'nDCG@10 by MaxSim at':28} {'  '.join(f'{k:6}' for k in KS)}   and on {len(unseen)} unseen queries")
     print(f"{'full width':28} {raw[1].mean():6.4f}   {raw[1][np.isin(raw[0], unseen)].mean():6.4f}")
     for name, encoder in encoders.items():
         codes = encoder.coordinates(documents.X), encoder.coordinates(queries.X, side="query")
-        rows, values = max_sim_per_query(codes[0], documents.offsets, codes[1], queries.offsets, test, ks=KS)
+        rows, values = ndcg(test, max_sim(codes[0], documents.offsets, codes[1], queries.offsets, ks=KS))
         shown = [values.mean(axis=0), values[np.isin(rows, unseen)].mean(axis=0)]
         print(f"{name:28} {'   '.join('  '.join(f'{x:6.4f}' for x in part) for part in shown)}", flush=True)
     return 0

@@ -52,7 +52,7 @@ def scifact(request, data_folder):
     assert (len(seen), len(unseen)) == (196, 104)
     scores = {}
     for name, (documents, queries) in codes.items():
-        rows, values = metrics.ndcg_per_query(documents, queries, sets.judgements_test, ks=[32, 64, 128])
+        rows, values = metrics.search_per_query(documents, queries, sets.judgements_test, ks=[32, 64, 128])
         for part, members in (("seen", seen), ("unseen", unseen)):
             scores[name, part] = dict(zip((32, 64, 128), values[np.isin(rows, members)].mean(axis=0), strict=True))
     return scores

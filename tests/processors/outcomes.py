@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from firstk import Fisher, PrefixEncoder, Rows, Similarity, evaluate
-from firstk.data import load_digits, two_blocks
+from firstk.data import load_digits
 from firstk.metrics import nearest_neighbors
 from firstk.quality.choose import Limits, choose
-from firstk_papers.datasets import load_banking77
+from firstk_papers.datasets import load_banking77, two_blocks
 
 
 def low_rank(seed: int = 5, n: int = 400, p: int = 60):

@@ -13,8 +13,8 @@ import pytest
 import scipy.linalg
 
 from firstk import PrefixEncoder
-from firstk.data import evenly_spaced, two_blocks
 from firstk.metrics import paired_cosines
+from firstk_papers.datasets import evenly_spaced, two_blocks
 from slow_reference import class_scatters, scatter
 
 TURN = 0.1

@@ -234,7 +234,10 @@ class _Field:
                 raise self.wrong(rule.description, value)
             return found
         if origin in (Union, UnionType):
-            return self._one_of(inner, value)
+            if value is None and NoneType in inner:
+                return None
+            others = [kind for kind in inner if kind is not NoneType]
+            return self.checked(next((kind for kind in others if kind is type(value)), others[0]), value)
         if hint == Mapping[str, Any]:
             if not isinstance(value, Mapping):
                 raise self.wrong(allowed, value)
@@ -270,14 +273,6 @@ class _Field:
             raise self.wrong(allowed, value)
         allowed = allowed if inner and inner[0] in (int, float, str) else ""
         return tuple(self.checked(kind, item, allowed) for kind, item in zip(inner, items, strict=True))
-
-    def _one_of(self, kinds: tuple[Any, ...], value: object) -> Any:
-        """Return a value of one of several types: nothing, a record, or numbers and text."""
-        if value is None and NoneType in kinds:
-            return None
-        others = [kind for kind in kinds if kind is not NoneType]
-        chosen = next((kind for kind in others if kind is type(value)), others[0])
-        return self.checked(chosen, value)
 
     def _frozen(self, value: Any, where: str) -> Any:
         """Return a copy of a JSON value in read-only form, with Python's own numbers."""

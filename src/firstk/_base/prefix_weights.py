@@ -214,9 +214,10 @@ def resolve_omega(omega: OmegaLike, d: int, owner: str = "resolve_omega", start:
             allowed = ", ".join(map(repr, NAMES)) + f", {d} weights, or a mapping {{k: weight}}"
             raise bad_parameter("omega", owner, "one of " + allowed, omega)
         return _named(omega, int(d), min(int(start), int(d)))
-    if isinstance(omega, Mapping):
-        return _normalized(_from_mapping(omega, int(d), owner))
-    return _normalized(_from_array(omega, int(d), owner))
+    weights = _from_mapping(omega, int(d), owner) if isinstance(omega, Mapping) else _from_array(omega, int(d), owner)
+    if not weights.any():
+        raise InvalidInputError(f"The 'omega' of {owner} weighs no prefix. Give at least one k a positive weight.")
+    return _normalized(weights)
 
 
 @lru_cache(maxsize=256)
@@ -234,8 +235,6 @@ def _from_mapping(omega: Mapping[int, float], d: int, owner: str) -> np.ndarray:
         if not is_real(weight) or weight < 0:
             raise bad_parameter(f"omega[{k}]", owner, "a finite number that is not negative", weight)
         weights[k - 1] = weight
-    if not weights.any():
-        raise InvalidInputError(f"The 'omega' of {owner} weighs no prefix. Give at least one k a positive weight.")
     return weights
 
 
@@ -251,8 +250,6 @@ def _from_array(omega: ArrayLike, d: int, owner: str) -> np.ndarray:
     if len(bad):
         k = int(bad[0]) + 1
         raise bad_parameter(f"omega[{k}]", owner, "a finite number that is not negative", float(weights[k - 1]))
-    if not weights.any():
-        raise InvalidInputError(f"The 'omega' of {owner} weighs no prefix. Give at least one k a positive weight.")
     return weights
 
 

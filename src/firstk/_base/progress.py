@@ -29,13 +29,9 @@ def showing(verbose: Verbose) -> Iterator[None]:
 
 def is_looked_at() -> bool:
     """Tell whether standard error is a terminal, or the output of a notebook."""
-    return sys.stderr.isatty() or "ZMQInteractiveShell" in type(_shell()).__name__
-
-
-def _shell() -> Any:
-    """Return the interactive shell that runs this process; None where there is none."""
     ipython = sys.modules.get("IPython")
-    return None if ipython is None else ipython.get_ipython()
+    shell = None if ipython is None else ipython.get_ipython()
+    return sys.stderr.isatty() or "ZMQInteractiveShell" in type(shell).__name__
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from firstk.data.files import write_vectors
 from firstk.data.files.vector_columns import PLAIN_NAME
 from firstk.data.files.vector_table import format_of
 from firstk.data.files.write import fitting_columns
-from firstk.data.sets import ImageSet, LabelledTexts
+from firstk.data.sets import LabelledTexts
 
 
 class Sample(NamedTuple):
@@ -23,10 +23,6 @@ class Sample(NamedTuple):
     load: Callable[[], Any]
     vectors: str
     columns: Callable[[Any], Mapping[str, np.ndarray]]
-
-
-def _columns_of_images(data: ImageSet) -> dict[str, np.ndarray]:
-    return {"label": data.y}
 
 
 def _columns_of_texts(data: LabelledTexts) -> dict[str, np.ndarray]:
@@ -39,7 +35,7 @@ def _columns_of_texts(data: LabelledTexts) -> dict[str, np.ndarray]:
 
 SAMPLES: dict[str, Sample] = {
     "banking": Sample(load_banking, "embedding", _columns_of_texts),
-    "digits": Sample(load_digits, "pixels", _columns_of_images),
+    "digits": Sample(load_digits, "pixels", lambda data: {"label": data.y}),
 }
 
 

@@ -66,6 +66,16 @@ class LabelledEmbeddings:
     y_test: np.ndarray
     class_names: tuple[str, ...]
 
+    @property
+    def X(self) -> np.ndarray:
+        """All vectors, training part first."""
+        return np.concatenate([self.X_train, self.X_test])
+
+    @property
+    def y(self) -> np.ndarray:
+        """All labels, in the order of `X`."""
+        return np.concatenate([self.y_train, self.y_test])
+
 
 @dataclass(frozen=True, eq=False)
 class LabelledTexts(LabelledEmbeddings):
@@ -85,13 +95,3 @@ class LabelledTexts(LabelledEmbeddings):
     texts_test: tuple[str, ...]
     ids_train: tuple[str, ...]
     ids_test: tuple[str, ...]
-
-    @property
-    def X(self) -> np.ndarray:
-        """All vectors, training part first."""
-        return np.concatenate([self.X_train, self.X_test])
-
-    @property
-    def y(self) -> np.ndarray:
-        """All labels, in the order of `X`."""
-        return np.concatenate([self.y_train, self.y_test])

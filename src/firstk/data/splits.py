@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from firstk._base.checks import bad_parameter, check_matrix, check_same_length, is_real
-from firstk.data._random import RandomState, generator
+from firstk._base.checks import bad_parameter, check_matrix, check_same_length, is_int, is_real
 from firstk.exceptions import InvalidInputError
+
+RandomState = int | np.random.Generator | np.random.RandomState | None
 
 _PARTS = ("train", "val", "test")
 
@@ -76,18 +77,18 @@ def split(
 
     Examples
     --------
-    >>> from firstk.data import split, two_blocks
-    >>> blocks = two_blocks()
-    >>> parts = split(blocks.X, blocks.y)
+    >>> from firstk.data import load_digits, split
+    >>> digits = load_digits()
+    >>> parts = split(digits.X, digits.y)
     >>> len(parts.X_train), len(parts.X_val), len(parts.X_test)
-    (7000, 1000, 2000)
+    (1258, 180, 359)
     >>> np.bincount(parts.y_val)[:3].tolist()
-    [50, 50, 50]
+    [18, 18, 18]
     """
     X = check_matrix(X, "split")
     counts = _counts(len(X), fractions)
     labels = None if y is None else _check_labels(y, X, counts)
-    seeds = generator(random_state, "split").integers(2**31, size=2)
+    seeds = _generator(random_state).integers(2**31, size=2)
 
     rest, test = _cut(np.arange(len(X)), labels, counts[2], int(seeds[0]))
     train, val = _cut(rest, labels, counts[1], int(seeds[1]))
@@ -175,3 +176,15 @@ def _cut(rows: np.ndarray, labels: np.ndarray | None, n_second: int, seed: int) 
             "Drop or merge small classes, or leave y out."
         ) from None
     return first, second
+
+
+def _generator(random_state: RandomState) -> np.random.Generator:
+    """Return a numpy Generator: None is fresh entropy, a Generator is used itself, a RandomState gives the seed."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31))
+    if random_state is None or (is_int(random_state) and random_state >= 0):
+        return np.random.default_rng(random_state)
+    allowed = "an int that is not negative, a numpy Generator or RandomState, or None"
+    raise bad_parameter("random_state", "split", allowed, random_state)

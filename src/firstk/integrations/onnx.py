@@ -38,7 +38,7 @@ from firstk.integrations._codes import EncoderLike, fitted
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
-    from onnx import ModelProto, NodeProto, TensorProto
+    from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
     from onnxruntime import InferenceSession
 
     from firstk.upgrade import FittedAlignment, PrefixAlignment
@@ -75,10 +75,7 @@ def export(encoder: EncoderLike, path: str | Path) -> Path:
     as JSON.
     """
     onnx = require("onnx", "onnx", "Export to ONNX")
-    model = _model(onnx, fitted(encoder, "onnx.export"))
-    with atomic_file(path, "An ONNX model", kinds=(".onnx",)) as temporary:
-        temporary.write_bytes(model.SerializeToString())
-    return Path(path)
+    return _write(_model(onnx, fitted(encoder, "onnx.export")), path)
 
 
 def export_translation(
@@ -96,7 +93,10 @@ def export_translation(
     onnx = require("onnx", "onnx", "Export to ONNX")
     check_choice(direction, ("old_to_new", "new_to_old"), "direction", "onnx.export_translation")
     fitted_alignment = getattr(alignment, "alignment_", alignment)
-    model = _translation(onnx, fitted_alignment, direction)
+    return _write(_translation(onnx, fitted_alignment, direction), path)
+
+
+def _write(model: ModelProto, path: str | Path) -> Path:
     with atomic_file(path, "An ONNX model", kinds=(".onnx",)) as temporary:
         temporary.write_bytes(model.SerializeToString())
     return Path(path)
@@ -119,10 +119,7 @@ def _translation(onnx: ModuleType, alignment: FittedAlignment, direction: str) -
     graph.cast(y, np.float32, to="translated")
     inputs = [helper.make_tensor_value_info("vectors", kinds.FLOAT, ["rows", chosen.p])]
     output = helper.make_tensor_value_info("translated", kinds.FLOAT, ["rows", chosen.d])
-    whole = helper.make_graph(graph.nodes, "firstk", inputs, [output], initializer=graph.constants)
-    model = helper.make_model(
-        whole, producer_name="firstk", ir_version=_IR, opset_imports=[helper.make_opsetid("", _OPSET)]
-    )
+    model = graph.model(inputs, output)
     facts = {"format": "firstk-translation", "direction": direction, "alignment": alignment.fingerprint()}
     helper.set_model_props(model, facts | {"method": str(alignment.config.get("method", "")), "sha256": _digest(model)})
     onnx.checker.check_model(model, full_check=True)
@@ -221,6 +218,13 @@ class _Graph:
         self.nodes.append(self._onnx.helper.make_node(operation, inputs, [to], name=name or to, **attributes))
         return to
 
+    def model(self, inputs: list[ValueInfoProto], output: ValueInfoProto) -> ModelProto:
+        """Return the model of all nodes."""
+        helper = self._onnx.helper
+        whole = helper.make_graph(self.nodes, "firstk", inputs, [output], initializer=self.constants)
+        opset = [helper.make_opsetid("", _OPSET)]
+        return helper.make_model(whole, producer_name="firstk", ir_version=_IR, opset_imports=opset)
+
     def product(self, x: str, weight: str, width: int, to: str) -> str:
         """Compute ``x W^T`` as a sum over blocks of columns."""
         sizes = _piece_sizes(width)
@@ -262,29 +266,6 @@ def _model(onnx: ModuleType, encoder: FittedEncoder) -> ModelProto:
         )
     helper, kinds = onnx.helper, onnx.TensorProto
     graph = _Graph(onnx, np.float64 if encoder.normalized else np.float32)
-    _encode(graph, encoder)
-    inputs = [
-        helper.make_tensor_value_info("vectors", kinds.FLOAT, ["rows", encoder.p]),
-        helper.make_tensor_value_info("k", kinds.INT64, []),
-        helper.make_tensor_value_info("query", kinds.BOOL, []),
-    ]
-    output = helper.make_tensor_value_info("codes", kinds.FLOAT, ["rows", "width"])
-    whole = helper.make_graph(graph.nodes, "firstk", inputs, [output], initializer=graph.constants)
-    model = helper.make_model(
-        whole, producer_name="firstk", ir_version=_IR, opset_imports=[helper.make_opsetid("", _OPSET)]
-    )
-    helper.set_model_props(model, _facts(encoder) | {"sha256": _digest(model)})
-    if model.ByteSize() > _MOST_BYTES:
-        raise InvalidInputError(
-            f"An ONNX file holds at most 2 GiB, and this encoder of {encoder.p} x {encoder.d} takes more. "
-            "Cut it first: encoder[:k]."
-        )
-    onnx.checker.check_model(model, full_check=True)
-    return model
-
-
-def _encode(graph: _Graph, encoder: FittedEncoder) -> None:
-    """Add the nodes that center, apply the network, truncate, project, and normalize if the encoder does."""
     mean = graph.step(
         "Where",
         "query",
@@ -294,12 +275,26 @@ def _encode(graph: _Graph, encoder: FittedEncoder) -> None:
     )
     vectors = graph.cast("vectors", graph.real, to="exact") if encoder.normalized else "vectors"
     z = graph.step("Sub", vectors, mean, to="centred")
-    if isinstance(encoder.network, TrainedMLP):
-        z = _layers(graph, encoder.network, z)
+    if network is not None:
+        z = _layers(graph, network, z)
     axes = _cut_axes(graph, encoder)
     z = graph.product(z, axes, encoder.components.shape[1], to="coordinates" if encoder.normalized else "codes")
     if encoder.normalized:
         graph.cast(graph.unit_rows(z, to="unit"), np.float32, to="codes")
+    inputs = [
+        helper.make_tensor_value_info("vectors", kinds.FLOAT, ["rows", encoder.p]),
+        helper.make_tensor_value_info("k", kinds.INT64, []),
+        helper.make_tensor_value_info("query", kinds.BOOL, []),
+    ]
+    model = graph.model(inputs, helper.make_tensor_value_info("codes", kinds.FLOAT, ["rows", "width"]))
+    helper.set_model_props(model, _facts(encoder) | {"sha256": _digest(model)})
+    if model.ByteSize() > _MOST_BYTES:
+        raise InvalidInputError(
+            f"An ONNX file holds at most 2 GiB, and this encoder of {encoder.p} x {encoder.d} takes more. "
+            "Cut it first: encoder[:k]."
+        )
+    onnx.checker.check_model(model, full_check=True)
+    return model
 
 
 def _piece_sizes(width: int) -> list[int]:

@@ -10,7 +10,7 @@ searches. Held-out splits, baselines and reports live in the room `advice`.
 from firstk.metrics.bootstrap import ExplainedShare, MeanScore, RankAgreement, bootstrap_interval, resampled_scores
 from firstk.metrics.curve import METRICS, prefix_curve
 from firstk.metrics.judgements import as_text
-from firstk.metrics.late_interaction import max_sim, max_sim_per_query
+from firstk.metrics.late_interaction import max_sim
 from firstk.metrics.neighbors import (
     nearest_neighbor_accuracy,
     nearest_neighbors,
@@ -19,7 +19,7 @@ from firstk.metrics.neighbors import (
 )
 from firstk.metrics.order import max_cosines, paired_cosines
 from firstk.metrics.ranking import pair_cosines, pair_spearman
-from firstk.metrics.search import check_judgements, mrr, ndcg, ndcg_per_query, relevant_recall, search_per_query
+from firstk.metrics.search import check_judgements, mrr, ndcg, relevant_recall, search_per_query
 from firstk.metrics.sklearn_scorer import make_scorer
 from firstk.metrics.subspace import axis_distance, mean_principal_angles, principal_angles, subspace_distance
 from firstk.metrics.task import (
@@ -49,11 +49,9 @@ __all__ = [
     "make_scorer",
     "max_cosines",
     "max_sim",
-    "max_sim_per_query",
     "mean_principal_angles",
     "mrr",
     "ndcg",
-    "ndcg_per_query",
     "nearest_neighbor_accuracy",
     "nearest_neighbors",
     "neighbor_recall",

@@ -26,10 +26,6 @@ from firstk.quality.curve import PrefixCurve
 RawScorer = Callable[[FittedEncoder, Any], PerRowScores | None]
 
 
-def _no_rows(encoder: FittedEncoder, data: Data) -> PerRowScores | None:
-    return None
-
-
 @dataclass(frozen=True)
 class Metric:
     """A way to score prefixes.
@@ -56,7 +52,7 @@ class Metric:
     score: Scorer
     takes: type[Data]
     help: str
-    raw_rows: RawScorer = _no_rows
+    raw_rows: RawScorer = lambda encoder, data: None
     raw_constant: float | None = None
     chance: Callable[[Any], float | None] = lambda data: None
     needs: tuple[str, ...] = ()
@@ -72,11 +68,6 @@ def per_row_scores(
 ) -> PerRowScores:
     """Score the prefixes `ks` of an encoder by the metric of that name, and keep rows, pairs or queries apart."""
     return METRICS[check_metric(metric, data)].score(encoder, data, ks, storage)
-
-
-def prefix_scores(encoder: FittedEncoder, data: Data, metric: str, ks: np.ndarray) -> np.ndarray:
-    """Score the prefixes `ks` of an encoder by the metric of that name."""
-    return np.asarray(per_row_scores(encoder, data, metric, ks).score(), dtype=float)
 
 
 def prefix_curve(
@@ -129,7 +120,9 @@ def prefix_curve(
     if confidence is not None:
         confidence = check_confidence(confidence, "curve")
     name = settled_metric(encoder, data) if metric == "auto" else metric
-    lengths = _checked_lengths(ks, encoder.d)
+    lengths = np.arange(1, encoder.d + 1)
+    if ks is not None:
+        lengths = np.unique([check_prefix(k, encoder.d, "curve") for k in np.atleast_1d(np.asarray(ks)).tolist()])
     if name == "head_accuracy":
         scorers.check_known_labels(encoder, data)
     with showing(check_verbose(verbose, "prefix_curve")):
@@ -137,6 +130,10 @@ def prefix_curve(
         raw = METRICS[name].raw(encoder, data) if input_score is None else float(input_score)
     ends = () if confidence is None else bootstrap_interval(rows, confidence)
     low, high = (tuple(end.tolist()) for end in ends) if ends else (None, None)
+    details = {}
+    if name == "mixture" and isinstance(data, Rows):
+        of_y, of_x = scorers.mixture_parts(encoder, data, lengths)
+        details = {"explained_variance": of_x.score().tolist(), "r2": of_y.score().tolist()}
     return PrefixCurve(
         k=tuple(lengths.tolist()),
         score=tuple(rows.score().tolist()),
@@ -144,7 +141,7 @@ def prefix_curve(
         input_score=raw,
         label=encoder.record.title,
         n_evaluated=rows.n,
-        details=_parts(encoder, data, lengths) if name == "mixture" and isinstance(data, Rows) else {},
+        details=details,
         low=low,
         high=high,
         confidence=confidence,
@@ -194,17 +191,6 @@ _WAYS: dict[object, str] = {
     "y": "y, the labels or targets of X",
     "reference": "reference=(X_train, y_train), the rows to look among and their labels",
 }
-
-
-def _parts(encoder: FittedEncoder, data: Rows, ks: np.ndarray) -> dict[str, list[float]]:
-    of_y, of_x = scorers.mixture_parts(encoder, data, ks)
-    return {"explained_variance": of_x.score().tolist(), "r2": of_y.score().tolist()}
-
-
-def _checked_lengths(ks: ArrayLike | None, d: int) -> np.ndarray:
-    if ks is None:
-        return np.arange(1, d + 1)
-    return np.unique([check_prefix(k, d, "curve") for k in np.atleast_1d(np.asarray(ks)).tolist()])
 
 
 # Metrics of judged documents, the usual one first.

@@ -5,10 +5,6 @@ r"""Late interaction: documents and queries of one vector a token, compared by M
 (Khattab and Zaharia 2020, ColBERT, equation 3.) Cosine is taken after truncation, as everywhere. Dot products of tokens
 grow by one coordinate at a time, so that all prefixes cost one sweep: blocks of documents and queries are small enough
 to stay in the cache while k runs.
-
-Rounding does not decide a ranking: documents whose scores differ by less than sums in single precision resolve are
-compared again in double precision, and those whose difference is below the precision of the codes are ties, which go to
-the lowest row.
 """
 
 from __future__ import annotations
@@ -18,14 +14,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from firstk._base.checks import check_choice, check_count, check_lengths, check_matrix_pair
+from firstk._base.checks import check_lengths, check_matrix_pair
 from firstk.exceptions import InvalidInputError
-from firstk.metrics.search import MEASURES, Judged, check_judgements, judged_of
 
 # Tokens of documents and of queries in a block: their products, of 1 MB, stay in the cache.
 _DOCUMENT_TOKENS, _QUERY_TOKENS = 1024, 256
-# Codes are good to a few roundings of single precision: cosines that differ by no more, for each token of a query, tie.
-_TIE = 4 * float(np.finfo(np.float32).epsneg)
 
 
 def max_sim(
@@ -60,75 +53,15 @@ def max_sim(
     owner = "max_sim"
     D, Q = _checked_codes(Z_docs, Z_queries, owner)
     lengths = check_lengths(ks, D.shape[1], owner)
-    ends = check_offsets(doc_offsets, len(D), owner, "doc_offsets")
-    asked = check_offsets(query_offsets, len(Q), owner, "query_offsets")
+    ends = _check_offsets(doc_offsets, len(D), owner, "doc_offsets")
+    asked = _check_offsets(query_offsets, len(Q), owner, "query_offsets")
     scores = np.empty((len(lengths), len(asked) - 1, len(ends) - 1), np.float32)
     for queries, part in _swept(D, ends, Q, asked, lengths):
         scores[:, queries] = part
     return scores
 
 
-def max_sim_per_query(
-    Z_docs: ArrayLike,
-    doc_offsets: ArrayLike,
-    Z_queries: ArrayLike,
-    query_offsets: ArrayLike,
-    judgements: ArrayLike,
-    measure: str = "ndcg",
-    *,
-    at: int = 10,
-    ks: ArrayLike | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Score of each query that has judgements, of a search by MaxSim, for every prefix length.
-
-    Parameters
-    ----------
-    Z_docs, doc_offsets, Z_queries, query_offsets, ks
-        As in `max_sim`.
-    judgements : array-like of int of shape (j, 3)
-        Rows (query, document, relevance), as `ndcg` takes them.
-    measure : {"ndcg", "mrr", "recall"}
-        As in `search_per_query`.
-    at : int
-        How many documents are looked at.
-
-    Returns
-    -------
-    queries : ndarray of int of shape (q,)
-        The queries that are scored, ascending.
-    values : ndarray of shape (q, len(ks))
-
-    Examples
-    --------
-    >>> docs, queries = [[1, 0], [0, 1], [1, 1]], [[3, 0], [0, 2]]
-    >>> max_sim_per_query(docs, [0, 2, 3], queries, [0, 2], [[0, 1, 1]], "mrr", ks=[2])[1]
-    array([[0.5]])
-    """
-    owner = "max_sim_per_query"
-    kind = MEASURES[check_choice(measure, MEASURES, "measure", owner)]
-    D, Q = _checked_codes(Z_docs, Z_queries, owner)
-    lengths = check_lengths(ks, D.shape[1], owner)
-    at = check_count(at, "at", owner)
-    ends = check_offsets(doc_offsets, len(D), owner, "doc_offsets")
-    asked = check_offsets(query_offsets, len(Q), owner, "query_offsets")
-    judged = judged_of(check_judgements(judgements, len(ends) - 1, len(asked) - 1, owner), len(ends) - 1)
-    Q, asked = taken(Q, asked, judged.queries)
-    possible = kind.possible(judged, at)
-    values = np.zeros((len(judged.queries), len(lengths)))
-    for queries, part in _swept(D, ends, Q, asked, lengths):
-        for i, k in enumerate(lengths.tolist()):
-            for row, scores in zip(range(queries.start, queries.stop), part[i], strict=True):
-                query = Q[asked[row] : asked[row + 1], :k]
-                found = _best(scores, D[:, :k], ends, query, min(at, len(ends) - 1))
-                values[row, i] = kind.earned(_gains(judged, row, found))[0]
-    return judged.queries, np.divide(values, possible[:, None], out=values, where=possible[:, None] > 0)
-
-
-def _gains(judged: Judged, row: int, found: np.ndarray) -> np.ndarray:
-    return judged.gains_of(judged.queries[row : row + 1], found[None, :])
-
-
-def check_offsets(offsets: ArrayLike, n_tokens: int, owner: str, name: str) -> np.ndarray:
+def _check_offsets(offsets: ArrayLike, n_tokens: int, owner: str, name: str) -> np.ndarray:
     """Return offsets as ints: from 0 to the number of tokens, and none twice."""
     found = np.asarray(offsets)
     if found.ndim != 1 or len(found) < 2 or found.dtype.kind not in "iu":
@@ -148,14 +81,6 @@ def check_offsets(offsets: ArrayLike, n_tokens: int, owner: str, name: str) -> n
             f"{found[bad[0] + 1] - found[bad[0]]}; leave it out."
         )
     return found
-
-
-def taken(X: np.ndarray, offsets: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the tokens of the documents `chosen`, and their offsets."""
-    sizes = np.diff(offsets)[chosen]
-    ends = np.concatenate([[0], np.cumsum(sizes)])
-    rows = np.repeat(offsets[:-1][chosen] - ends[:-1], sizes) + np.arange(ends[-1])
-    return X[rows], ends
 
 
 def _checked_codes(Z_docs: ArrayLike, Z_queries: ArrayLike, owner: str) -> tuple[np.ndarray, np.ndarray]:
@@ -211,42 +136,3 @@ def _swept(
                 scores[i, :, documents] = np.add.reduceat(best, starts, axis=1).T
                 previous = k
         yield queries, scores
-
-
-def _best(scores: np.ndarray, D: np.ndarray, ends: np.ndarray, query: np.ndarray, at: int) -> np.ndarray:
-    """Return the `at` documents of the highest scores, best first; ties go to the lowest row."""
-    order = np.argsort(-scores, kind="stable")
-    k, n_tokens = query.shape[1], len(query)
-    if k == 1:
-        return order[:at]
-    margin = 2 * n_tokens * (4 + np.sqrt(k)) * float(np.finfo(np.float32).eps)
-    reach = order[: int(np.searchsorted(-scores[order], -(scores[order[at - 1]] - margin), side="right"))]
-    if not (np.diff(-scores[reach]) <= margin).any():
-        return reach[:at]
-    exact = np.array([_exact(D[ends[j] : ends[j + 1]], query) for j in reach])
-    return np.asarray(_led(reach, exact, _TIE * n_tokens)[:at])
-
-
-def _exact(document: np.ndarray, query: np.ndarray) -> float:
-    """Return MaxSim in double precision, with sums in an order that is the same on every processor."""
-    dots = np.zeros((len(query), len(document)))
-    left, right = np.zeros(len(query)), np.zeros(len(document))
-    for q, d in zip(query.T.astype(np.float64), document.T.astype(np.float64), strict=True):
-        dots += np.multiply.outer(q, d)
-        left += q * q
-        right += d * d
-    norms = np.sqrt(np.multiply.outer(left, right))
-    cosines = np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0)
-    return float(sum(cosines.max(axis=1).tolist()))
-
-
-def _led(rows: np.ndarray, scores: np.ndarray, tie: float) -> np.ndarray:
-    """Return rows in the order of their scores; those within `tie` of the best of a group are in their own order."""
-    order = np.lexsort((rows, -scores))
-    rows, scores = rows[order], scores[order]
-    start = 0
-    while start < len(rows):
-        stop = start + int(np.searchsorted(-scores[start:], -(scores[start] - tie), side="right"))
-        rows[start:stop] = np.sort(rows[start:stop])
-        start = stop
-    return rows

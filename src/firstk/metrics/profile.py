@@ -79,17 +79,32 @@ def measure_profile(
     given = sliceable(X)
     if given.shape[0] < FEWEST_ROWS:
         return None
-    scatter = scatter or _scatter_of(as_dense(given).astype(np.float64))
+    if scatter is None:
+        everything = as_dense(given).astype(np.float64)
+        mean = everything.mean(axis=0)
+        centred = everything - mean
+        scatter = Scatter(len(everything), mean, centred.T @ centred / len(everything))
     rows = as_dense(given[:most_rows]).astype(np.float64)
     total = float(np.trace(scatter.S))
     if not total > 0:
         return None
     Z = encoder.coordinates(rows)
-    # Fourth moments are of the rows that are scored, the others of all.
-    center, variance = _coordinate_moments(encoder, scatter, Z)
+    # Fourth moments are of the rows that are scored, the others of all; those of a network need the rows themselves.
+    if encoder.network is not None:
+        center, variance = Z.mean(axis=0), Z.var(axis=0)
+    else:
+        B = encoder.components
+        center = B @ (scatter.mean - encoder.mean)
+        variance = np.maximum(np.einsum("dp,dp->d", B @ scatter.S, B), 0.0)
     spread = np.sqrt(np.maximum(Z.var(axis=0), np.finfo(float).tiny))
     standard = (Z - Z.mean(axis=0)) / spread  # powers of small numbers would be zero
     labels = None if y is None else np.asarray(y)[:most_rows]
+    lengths = profile_lengths(encoder.d)
+    if k is not None:  # those between which the score of k is interpolated
+        lengths = np.unique([lengths[lengths <= k][-1], lengths[lengths >= k][0]])
+    single = rows.astype(np.float32)
+    among = [size for size in sizes if size <= len(single)]
+    metrics = [RECALL, *filter(None, [own_metric(encoder, y)])]
     return RowProfile(
         rows=scatter.rows,
         held_out=held_out,
@@ -99,7 +114,7 @@ def measure_profile(
         variance=variance,
         kurtosis=np.square(np.square(standard)).mean(axis=0),
         share=variance_shares(encoder, scatter.S),
-        scores=_scores(encoder, rows.astype(np.float32), labels, sizes, _asked_lengths(encoder.d, k)),
+        scores={name: _table(encoder, single, labels, name, among, lengths) for name in metrics},
     )
 
 
@@ -128,40 +143,11 @@ def profile_lengths(d: int) -> np.ndarray:
     return np.unique(both[both <= d])
 
 
-def _asked_lengths(d: int, k: int | None) -> np.ndarray:
-    """Return the lengths to score: those between which the score of k is interpolated, or all."""
-    lengths = profile_lengths(d)
-    if k is None:
-        return lengths
-    return np.unique([lengths[lengths <= k][-1], lengths[lengths >= k][0]])
-
-
-def _scatter_of(rows: np.ndarray) -> Scatter:
-    mean = rows.mean(axis=0)
-    centred = rows - mean
-    return Scatter(len(rows), mean, centred.T @ centred / len(rows))
-
-
-def _coordinate_moments(encoder: FittedEncoder, scatter: Scatter, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and variance of each coordinate: of all rows for a linear encoder, of the sample for a network."""
-    if encoder.network is not None:
-        return Z.mean(axis=0), Z.var(axis=0)
-    B = encoder.components
-    return B @ (scatter.mean - encoder.mean), np.maximum(np.einsum("dp,dp->d", B @ scatter.S, B), 0.0)
-
-
 def own_metric(encoder: FittedEncoder, y: np.ndarray | None) -> str | None:
     """Return the objective's own metric where it needs labels or targets and these are given."""
     name = encoder.record.metric
     needs = METRICS[name].needs if name in METRICS else ()
     return name if y is not None and "y" in needs else None
-
-
-def _scores(
-    encoder: FittedEncoder, X: np.ndarray, y: np.ndarray | None, sizes: tuple[int, ...], ks: np.ndarray
-) -> dict[str, ScoreTable]:
-    metrics = [RECALL, *filter(None, [own_metric(encoder, y)])]
-    return {name: _table(encoder, X, y, name, [size for size in sizes if size <= len(X)], ks) for name in metrics}
 
 
 def _table(

@@ -76,14 +76,6 @@ def _reciprocal(found: np.ndarray) -> np.ndarray:
     return np.where(hits.any(axis=1), 1.0 / (hits.argmax(axis=1) + 1.0), 0.0)
 
 
-def _one_each(judged: Judged, at: int) -> np.ndarray:
-    return np.ones(len(judged.queries))
-
-
-def _hits(found: np.ndarray) -> np.ndarray:
-    return (found > 0).sum(axis=1).astype(np.float64)
-
-
 def _relevant(judged: Judged, at: int) -> np.ndarray:
     place, _, gains = judged.by_query()
     return np.bincount(place, weights=gains > 0, minlength=len(judged.queries))
@@ -91,15 +83,15 @@ def _relevant(judged: Judged, at: int) -> np.ndarray:
 
 MEASURES: dict[str, Measure] = {
     "ndcg": Measure(_discounted, _best_discounted),
-    "mrr": Measure(_reciprocal, _one_each),
-    "recall": Measure(_hits, _relevant, ordered=False),
+    "mrr": Measure(_reciprocal, lambda judged, at: np.ones(len(judged.queries))),
+    "recall": Measure(lambda found: (found > 0).sum(axis=1).astype(np.float64), _relevant, ordered=False),
 }
 
 
 def ndcg(
     Z_docs: ArrayLike, Z_queries: ArrayLike, judgements: ArrayLike, *, at: int = 10, ks: ArrayLike | None = None
 ) -> np.ndarray:
-    r"""NDCG of retrieval by cosine, for every prefix length: the mean of `ndcg_per_query` over queries.
+    r"""NDCG of retrieval by cosine, for every prefix length: the mean of `search_per_query` over queries.
 
     :math:`\mathrm{nDCG} = \sum_{r \le at} \frac{g_r}{\log_2(r + 1)}` over its largest possible value, with
     :math:`g_r` the relevance of the document at rank r: the linear gain of trec_eval, pytrec_eval and BEIR.
@@ -129,13 +121,6 @@ def ndcg(
     array([0.5, 1. ])
     """
     return search_per_query(Z_docs, Z_queries, judgements, "ndcg", at=at, ks=ks)[1].mean(axis=0)
-
-
-def ndcg_per_query(
-    Z_docs: ArrayLike, Z_queries: ArrayLike, judgements: ArrayLike, *, at: int = 10, ks: ArrayLike | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """NDCG of each query that has judgements, for every prefix length: `search_per_query` by "ndcg"."""
-    return search_per_query(Z_docs, Z_queries, judgements, "ndcg", at=at, ks=ks)
 
 
 def mrr(

@@ -181,30 +181,32 @@ class CrossMoments:
 
     def about_zero(self) -> CrossMoments:
         """Return the same moments with scatters about zero in place of covariances: ``E[a b^T]`` of raw vectors."""
-        return self.once("about zero", self._about_zero)
 
-    def _about_zero(self) -> CrossMoments:
-        raw = CrossMoments(self.owner)
-        raw.joint = self.joint
-        mean = np.concatenate([self.old_mean, self.new_mean])
-        raw._derived["scatters"] = self._scatters + np.outer(mean, mean)
-        return raw
+        def compute() -> CrossMoments:
+            raw = CrossMoments(self.owner)
+            raw.joint = self.joint
+            mean = np.concatenate([self.old_mean, self.new_mean])
+            raw._derived["scatters"] = self._scatters + np.outer(mean, mean)
+            return raw
+
+        return self.once("about zero", compute)
 
     def exchanged(self) -> CrossMoments:
         """Return the same moments with old and new exchanged: what the other direction is fitted on."""
-        return self.once("exchanged", self._exchanged)
 
-    def _exchanged(self) -> CrossMoments:
-        turned = CrossMoments(self.owner)
-        joint, order = Moments(self.joint.precision), np.r_[self.p : self.p + self.q, : self.p]
-        joint.rows, joint.p, joint.q, joint.eps = self.rows, self.q, self.p, self.joint.eps
-        joint.input_eps, joint.target_eps = self.joint.target_eps, self.joint.input_eps
-        joint.group_labels, joint.group_weight = self.joint.group_labels, self.joint.group_weight
-        joint.group_mean, joint.within = self.joint.group_mean[:, order], self.joint.within[np.ix_(order, order)]
-        turned.joint = joint
-        turned._derived["scatters"] = self._scatters[np.ix_(order, order)]
-        turned._derived |= {"old": self.new_eigen, "new": self.old_eigen}
-        return turned
+        def compute() -> CrossMoments:
+            turned, held = CrossMoments(self.owner), self.joint
+            joint, order = Moments(held.precision), np.r_[self.p : self.p + self.q, : self.p]
+            joint.rows, joint.p, joint.q, joint.eps = self.rows, self.q, self.p, held.eps
+            joint.input_eps, joint.target_eps = held.target_eps, held.input_eps
+            joint.group_labels, joint.group_weight = held.group_labels, held.group_weight
+            joint.group_mean, joint.within = held.group_mean[:, order], held.within[np.ix_(order, order)]
+            turned.joint = joint
+            turned._derived["scatters"] = self._scatters[np.ix_(order, order)]
+            turned._derived |= {"old": self.new_eigen, "new": self.old_eigen}
+            return turned
+
+        return self.once("exchanged", compute)
 
 
 def check_two_sides(old: MatrixLike, new: MatrixLike, owner: str) -> tuple[np.ndarray, np.ndarray]:

@@ -130,7 +130,10 @@ class HoldOut:
 
     def split(self, columns: Columns, start: int) -> Split:
         """Divide a batch whose first row has the number `start`."""
-        held, reference = (_among(wanted, start, len_of(columns)) for wanted in (self.held, self.reference))
+        here = (start, start + len_of(columns))
+        held, reference = (
+            wanted[slice(*np.searchsorted(wanted, here))] - start for wanted in (self.held, self.reference)
+        )
         rest = np.delete(np.arange(len_of(columns)), held) if len(held) else slice(None)
         return Split(_rows(columns, rest), _rows(columns, held, single=True), _rows(columns, reference, single=True))
 
@@ -157,11 +160,6 @@ class HashHoldOut:
 
 def _rows(columns: Columns, rows: np.ndarray | slice, *, single: bool = False) -> Columns:
     return {name: half_as_single(part[rows]) if single else part[rows] for name, part in columns.items()}
-
-
-def _among(wanted: np.ndarray, start: int, count: int) -> np.ndarray:
-    first, last = np.searchsorted(wanted, (start, start + count))
-    return wanted[first:last] - start
 
 
 @dataclass(frozen=True, eq=False)

@@ -133,10 +133,10 @@ def extended(request: FitRequest, old: FittedEncoder) -> FittedEncoder:
         )
     solution = extended_axes(request.pencil, old.components, request.n_components, statistics.moments.eps)
     request.ordering.check(len(solution.components))
-    decoder = objective.decoder(statistics, solution.components)
-    if objective.head(statistics, solution.components) is not None or (
-        decoder is not None and not _orthonormal(solution.components)
-    ):
+    B = solution.components
+    decoder = objective.decoder(statistics, B)
+    oblique = not np.allclose(B @ B.T, np.eye(len(B)), atol=1e-6)
+    if objective.head(statistics, B) is not None or (decoder is not None and oblique):
         raise IllegalCombinationError(
             f"ClosedForm(extends=...) with objective '{objective.name}' and an encoder of objective "
             f"'{old.record.objective}'",
@@ -191,10 +191,6 @@ def extended_axes(pencil: Pencil, old: np.ndarray, n_components: Width, eps: flo
     return Solution(np.vstack([old, components]), np.concatenate([gamma, added.spectrum]), k + added.pinned)
 
 
-def _orthonormal(components: np.ndarray) -> bool:
-    return bool(np.allclose(components @ components.T, np.eye(len(components)), atol=1e-6))
-
-
 def pencil_axes(request: FitRequest) -> Solution:
     """Return the axes of the request's pencil, and check the ordering against their number."""
     statistics = request.statistics
@@ -236,7 +232,12 @@ def solve_pencil(pencil: Pencil, n_components: Width, eps: float, shared: Shared
         assert pencil.N is not None
         lowering = gamma < -tolerance
         if np.any(lowering):
-            _warn_indefinite(pinned)
+            warnings.warn(
+                f"Only the first {pinned} coordinates increase the agreement of similar vectors (gamma > 0); later "
+                f"ones decrease it. Pass n_components={pinned} or less, or None.",
+                RankWarning,
+                stacklevel=2,
+            )
         raising = np.arange(len(gamma)) < pinned
         free = _indifferent(pencil.N, R, vectors[:, raising | lowering])
         vectors = np.hstack([vectors[:, raising], free, vectors[:, lowering]])
@@ -384,15 +385,6 @@ def chosen_width(wanted: int, pinned: int, available: int, *, lowering: bool = F
             stacklevel=2,
         )
     return d
-
-
-def _warn_indefinite(pinned: int) -> None:
-    warnings.warn(
-        f"Only the first {pinned} coordinates increase the agreement of similar vectors (gamma > 0); later ones "
-        f"decrease it. Pass n_components={pinned} or less, or None.",
-        RankWarning,
-        stacklevel=2,
-    )
 
 
 def _indifferent(N: np.ndarray, R: np.ndarray, decided: np.ndarray) -> np.ndarray:

@@ -1,6 +1,6 @@
-"""Data sets from a folder, and the tasks that the studies make of them.
+"""Data sets from a folder, synthetic ones with known axes, and the tasks that the studies make of them.
 
-None of the sets is shipped, because licenses differ: `load_mnist` and the others read files of `data_folder`.
+None of the sets in files is shipped, because licenses differ: `load_mnist` and the others read files of `data_folder`.
 """
 
 from firstk_papers.datasets.folder import data_folder
@@ -13,15 +13,19 @@ from firstk_papers.datasets.readers import (
     load_stsb,
 )
 from firstk_papers.datasets.sets import RetrievalSet, ScoredPairs
+from firstk_papers.datasets.synthetic import SyntheticSet, evenly_spaced, two_blocks
 
 __all__ = [
     "RetrievalSet",
     "ScoredPairs",
+    "SyntheticSet",
     "data_folder",
+    "evenly_spaced",
     "load_banking77",
     "load_cifar10",
     "load_fashion_mnist",
     "load_mnist",
     "load_scifact",
     "load_stsb",
+    "two_blocks",
 ]

@@ -26,8 +26,9 @@ from firstk import (
     SparsePrefix,
     Unordered,
 )
-from firstk.data import split, two_blocks
+from firstk.data import split
 from firstk.metrics import max_cosines, mean_principal_angles, paired_cosines
+from firstk_papers.datasets import two_blocks
 from firstk_papers.datasets.images import images
 from firstk_papers.frame.hooks import prefix_weights
 from firstk_papers.frame.panels import rounded

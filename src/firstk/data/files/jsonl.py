@@ -39,8 +39,11 @@ class JsonReader:
         self.path, self._packed = path, packed
         self._shape: Callable[[Record], Iterator[Record]] = _flat
         with reading_text(path, "JSON lines"):
-            first = next(self._lines(), None)
-            self._shape = _flat if first is None else _shape_of(first[1])
+            _, first = next(self._lines(), (0, {}))
+            if _items(first) is not None:
+                self._shape = _response
+            elif "response" in first and "custom_id" in first:
+                self._shape = _batch
             peeked = [record for _, record in islice(self._records(), _PEEK)]
         if not peeked and not plain:
             raise unreadable(path, "it has no rows")
@@ -113,7 +116,13 @@ class JsonReader:
         everything = bool(columns) and set(columns) >= set(self.facts.columns)
         for number, record in records:
             if everything:
-                self._check_known(number, record)
+                new = next((name for name in record if name not in self._types), None)
+                if new is not None:  # whoever carries all columns along would lose it
+                    raise unreadable(
+                        self.path,
+                        f"line {number} has a field {new!r} that none of the first {_PEEK} rows has",
+                        f'Add "{new}": null to the first line, or name the columns to take (--columns)',
+                    )
             rows.append(self._vector(number, record))
             lines.append(number)
             for name, values in held.items():
@@ -142,16 +151,6 @@ class JsonReader:
         else:
             why = f"line {number} holds no list of numbers in field {name!r} ({json.dumps(value)[:40]})"
         return unreadable(self.path, why, "Mend that line")
-
-    def _check_known(self, number: int, record: Record) -> None:
-        """Raise InvalidInputError for a field that comes late: whoever carries all columns along would lose it."""
-        new = next((name for name in record if name not in self._types), None)
-        if new is not None:
-            raise unreadable(
-                self.path,
-                f"line {number} has a field {new!r} that none of the first {_PEEK} rows has",
-                f'Add "{new}": null to the first line, or name the columns to take (--columns)',
-            )
 
     def column(self, name: str) -> np.ndarray:
         """Return a whole column."""
@@ -183,14 +182,6 @@ class _Twice(ValueError):
 
 
 # -- the shapes of what services return ----------------------------------------------------------------------------
-
-
-def _shape_of(line: Record) -> Callable[[Record], Iterator[Record]]:
-    if _items(line) is not None:
-        return _response
-    if "response" in line and "custom_id" in line:
-        return _batch
-    return _flat
 
 
 def _flat(line: Record) -> Iterator[Record]:
@@ -245,13 +236,11 @@ class JsonWriter:
         cells = vectors.astype(str)
         cells[~np.isfinite(vectors)] = "null"
         begin, names = f"{{{json.dumps(self._layout.vectors, ensure_ascii=False)}: [", self._layout.columns
-        beside = zip(*(self._values(columns, name) for name in names), strict=True) if names else repeat(())
+        held = columns.raw if isinstance(columns, JsonColumns) else {n: _plain(exactly(columns, n)) for n in names}
+        beside = zip(*(held[name] for name in names), strict=True) if names else repeat(())
         for row, values in zip(cells.tolist(), beside, strict=False):
             others = json.dumps(dict(zip(names, values, strict=True)), ensure_ascii=False, default=str)[1:]
             self._file.write(f"{begin}{', '.join(row)}]{', ' if names else ''}{others}\n")
-
-    def _values(self, columns: Mapping[str, np.ndarray], name: str) -> Sequence[object]:
-        return columns.raw[name] if isinstance(columns, JsonColumns) else _plain(exactly(columns, name))
 
     def close(self) -> None:
         """Finish the last line."""

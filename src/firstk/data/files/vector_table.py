@@ -146,7 +146,14 @@ class VectorTable:
             raise unreadable(path, "it has no rows")
         if not self.width:
             raise unreadable(path, f"column {self.vectors!r} holds no vectors")
-        self._settle_text()
+        # Which labels of an untyped format are text: all cells of all files decide, and not those of one.
+        first = self.shards[0]
+        names = [name for name in first.wanted.beside if name in self.columns]
+        if names and first.format.survey is not None:
+            found = [shard.survey(names) for shard in self.shards]
+            self._rows = sum(rows for rows, _ in found)
+            wanted = replace(first.wanted, text=frozenset().union(*(text for _, text in found)))
+            self.shards = tuple(replace(shard, wanted=wanted) for shard in self.shards)
 
     def as_stored(self) -> VectorTable:
         """Return the same rows as the numbers or bytes that are stored, not what they stand for."""
@@ -154,17 +161,6 @@ class VectorTable:
         part.width, part.dtype = self.facts.width, self.facts.dtype
         part._restored = Restoring(self.path, {}, part.width, part.dtype)
         return part
-
-    def _settle_text(self) -> None:
-        """Find out which labels of an untyped format are text: all cells of all files decide, and not those of one."""
-        first = self.shards[0]
-        names = [name for name in first.wanted.beside if name in self.columns]
-        if not names or first.format.survey is None:
-            return
-        found = [shard.survey(names) for shard in self.shards]
-        self._rows = sum(rows for rows, _ in found)
-        wanted = replace(first.wanted, text=frozenset().union(*(text for _, text in found)))
-        self.shards = tuple(replace(shard, wanted=wanted) for shard in self.shards)
 
     @property
     def rows(self) -> int:
@@ -339,13 +335,12 @@ def find_files(path: Any) -> list[Any]:
     for one in found:
         if Stamp.of(one).size == 0:
             raise unreadable(one, "it is empty (0 bytes)")
-    return sorted(found, key=_natural)
 
+    def natural(path: Path) -> list[tuple[int, str]]:  # shard-2 before shard-10
+        parts = re.split(r"(\d+)", str(path))
+        return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
-def _natural(path: Path) -> list[tuple[int, str]]:
-    """Sort shard-2 before shard-10."""
-    parts = re.split(r"(\d+)", str(path))
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+    return sorted(found, key=natural)
 
 
 def _check_alike(path: str, first: Facts, other: Facts, shard: Shard) -> None:

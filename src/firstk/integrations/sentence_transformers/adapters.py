@@ -257,10 +257,6 @@ def _is_squared_error(loss: nn.Module) -> bool:
     return mean and isinstance(loss.cos_score_transformation, nn.Identity)
 
 
-def _is_distillation(loss: nn.Module) -> bool:
-    return loss.distance_metric == "mse" and loss.projection is None
-
-
 # The first entry whose class and condition match is used. Subclasses come before their bases.
 _KNOWN: tuple[tuple[type, Callable[[Any], bool], type[LossAdapter]], ...] = (
     (stock.CachedMultipleNegativesRankingLoss, _is_info_nce, Contrastive),
@@ -268,7 +264,7 @@ _KNOWN: tuple[tuple[type, Callable[[Any], bool], type[LossAdapter]], ...] = (
     (stock.CosineSimilarityLoss, _is_squared_error, ScoredCosine),
     (stock.CoSENTLoss, lambda loss: loss.similarity_fct is pairwise_cos_sim, Ranked),
     (stock.SoftmaxLoss, lambda loss: type(loss.loss_fct) is nn.CrossEntropyLoss, Classified),
-    (stock.EmbedDistillLoss, _is_distillation, Distilled),
+    (stock.EmbedDistillLoss, lambda loss: loss.distance_metric == "mse" and loss.projection is None, Distilled),
 )
 _UNSUPPORTED: dict[type, str] = {
     stock.AnglELoss: "it splits a prefix into real and imaginary halves, which differ for every prefix length",

@@ -46,7 +46,8 @@ def build(request: FitRequest, settings: Gradient) -> Task:
     device = resolve_device(request.device)
     kind = training_loss_of(request.objective).for_statistics(request.statistics)
     on_moments = _on_moments(request, settings, kind)
-    dtype = _dtype(settings, on_moments)
+    double = on_moments if settings.dtype == "auto" else settings.dtype == "float64"
+    dtype = torch.float64 if double else torch.float32
 
     def tensor(array: Any) -> Tensor:
         return torch.tensor(np.asarray(array), dtype=dtype, device=device)
@@ -58,7 +59,10 @@ def build(request: FitRequest, settings: Gradient) -> Task:
     d = len(request.start.components) if request.linear or asked is None else asked
     generator = torch.Generator().manual_seed(request.seed)
     rows = {} if request.rows is None else _tensors(request, kind, R, tensor, on_moments)
-    constant = _length(kind.second_moment(request), R) if loss.offset and request.linear else None
+    constant = None
+    if loss.offset and request.linear:  # the root mean square norm of the rows, in training coordinates
+        St = kind.second_moment(request)
+        constant = float(np.sqrt(np.trace(St if R is None else R.T @ St @ R)))
     encoder = _encoder(request, initial, R, tensor, constant, d)
     if not request.linear:
         d = check_width(encoder, rows["input" if "input" in rows else "left"], asked)
@@ -90,7 +94,7 @@ def build(request: FitRequest, settings: Gradient) -> Task:
         gram=tensor(kind.second_moment(request)) if request.linear else None,
         moments=on_moments,
         data="" if request.processes is None else str(request.statistics.fingerprint),
-        watched=_watched(request, settings, kind),
+        watched=[part for part in (_distances(request, kind), _watch(request, settings)) if part is not None],
         free_coordinates=request.ordering.residual in ("axes", "blocks"),
     )
 
@@ -98,14 +102,12 @@ def build(request: FitRequest, settings: Gradient) -> Task:
 Watched = Callable[[Model], dict[str, float]]
 
 
-def _watched(request: FitRequest, settings: Gradient, kind: type[BaseTrainingLoss]) -> list[Watched]:
-    """Return the functions that compute trace entries: distances to the closed form, and the user's `watch`."""
-    return [part for part in (_distances(request, kind), _watch(request, settings)) if part is not None]
-
-
 def _watch(request: FitRequest, settings: Gradient) -> Watched | None:
+    """Return the function that adds what the user's `watch` returns to the trace."""
     watch = settings.watch
-    if watch is not None and not request.linear:
+    if watch is None:
+        return None
+    if not request.linear:
         raise IllegalCombinationError(
             "Gradient(watch=...) with a nonlinear network",
             "the function takes the matrices of encoder and decoder",
@@ -113,7 +115,6 @@ def _watch(request: FitRequest, settings: Gradient) -> Watched | None:
         )
 
     def entry(model: Model) -> dict[str, float]:
-        assert watch is not None
         weights = [optional(w) for w in (model.encoder.weight, model.decoder)]
         found = watch(*(None if w is None else w.copy() for w in weights))
         if not isinstance(found, Mapping) or not all(isinstance(value, SupportsFloat) for value in found.values()):
@@ -123,7 +124,7 @@ def _watch(request: FitRequest, settings: Gradient) -> Watched | None:
             )
         return {str(name): float(value) for name, value in found.items()}
 
-    return None if watch is None else entry
+    return entry
 
 
 def _distances(request: FitRequest, kind: type[BaseTrainingLoss]) -> Watched | None:
@@ -201,11 +202,6 @@ def _in_batches(settings: Gradient) -> bool:
     return settings.batch_size not in ("auto", "full")
 
 
-def _dtype(settings: Gradient, on_moments: bool) -> torch.dtype:
-    double = on_moments if settings.dtype == "auto" else settings.dtype == "float64"
-    return torch.float64 if double else torch.float32
-
-
 def _whitener(request: FitRequest, settings: Gradient, kind: type[BaseTrainingLoss]) -> np.ndarray | None:
     """Return R with R^T N R = I for training in whitened coordinates, with a random rotation where it helps.
 
@@ -224,17 +220,10 @@ def _whitener(request: FitRequest, settings: Gradient, kind: type[BaseTrainingLo
             )
         return None
     R = whitener(kind.metric(request), request.statistics.moments.eps)
-    return R @ _turn(R.shape[1], request.seed) if kind.turned else R
-
-
-def _turn(r: int, seed: int) -> np.ndarray:
-    """Return a random orthogonal matrix, from a random stream separate from that of the initial weights."""
-    return np.linalg.qr(np.random.default_rng([seed, r]).normal(size=(r, r)))[0]
-
-
-def _length(St: np.ndarray, R: np.ndarray | None) -> float:
-    """Return the root mean square norm of the rows, in training coordinates."""
-    return float(np.sqrt(np.trace(St if R is None else R.T @ St @ R)))
+    if not kind.turned:
+        return R
+    r = R.shape[1]  # from a random stream separate from that of the initial weights
+    return R @ np.linalg.qr(np.random.default_rng([request.seed, r]).normal(size=(r, r)))[0]
 
 
 def _encoder(

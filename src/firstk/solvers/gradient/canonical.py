@@ -119,21 +119,16 @@ def head_form(code: Code, scale: str, second_moment: np.ndarray) -> Code:
     shared = code.shared
     assert shared is not None
     if scale == "noise":
-        code = _rows_of_one_length(_own_axes_orthonormal(code))
+        if code.own is not None:  # in order, which keeps every span
+            K, T = len(code.own), np.eye(len(code.components))
+            T[:K, :K] = np.linalg.inv(_cholesky(code.gram[:K, :K]))
+            code = code.mixed(T)
+        code = _rows_of_one_length(code)
     elif scale == "head":
         code = code.scaled(np.linalg.norm(shared - shared.mean(axis=0), axis=0))
     B = code.components
     size = np.sqrt(max(float(np.sum((B @ second_moment) * B)), np.finfo(float).tiny))
     return code.scaled(np.full(len(B), 1 / size))
-
-
-def _own_axes_orthonormal(code: Code) -> Code:
-    """Make the axes whose prefixes have separate heads orthonormal in N, in order, which keeps every span."""
-    if code.own is None:
-        return code
-    K, T = len(code.own), np.eye(len(code.components))
-    T[:K, :K] = np.linalg.inv(_cholesky(code.gram[:K, :K]))
-    return code.mixed(T)
 
 
 def _diagonal_blocks(code: Code, blocks: tuple[int, ...]) -> Code:

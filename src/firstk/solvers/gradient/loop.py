@@ -24,7 +24,7 @@ from firstk.solvers.gradient import checkpoint as _checkpoint
 from firstk.solvers.gradient.defaults import Plan, settled
 from firstk.solvers.gradient.networks import LinearEncoder, global_seed
 from firstk.solvers.gradient.settings import Gradient
-from firstk.solvers.gradient.task import Part, Task
+from firstk.solvers.gradient.task import Task
 
 # A loss this many times its initial value counts as diverged.
 _DIVERGED = 1e6
@@ -142,7 +142,11 @@ class _Run:
         if before is not None and loss < self.at.best:
             self.at.best, self.at.kept = loss, before
         elif self.task.held:
-            self._validate(self.task.held_loss())
+            held = self.task.held_loss()
+            if held < self.at.best:
+                self.at.best, self.at.kept, self.at.waiting = held, _copied(self.task.model), 0
+            else:
+                self.at.waiting += 1
         self.at.epoch += 1
         return loss
 
@@ -165,22 +169,13 @@ class _Run:
         return torch.searchsorted(shares, points).clamp_max(n - 1)
 
     def _step(self, index: Tensor | None) -> float:
-        part = self.task.part(index)
-        self._set_learning_rate()
-        if self.direct is None:
-            # torch annotates `step` with closures that return floats.
-            loss = float(self.optimizer.step(self._closure(part)))  # type: ignore[arg-type]
-        else:
-            loss = self.direct(part.rows)
-            self._shape_gradients()
-            self.optimizer.step()
-        self.task.ordering.retract(self.task.view(None))
-        if self.plan.precondition:
-            self.task.training_loss.regauge(self.task.model)
-        self.at.step += 1
-        return loss
+        part, rate = self.task.part(index), self.plan.learning_rate
+        if self.plan.schedule == "cosine":
+            per_epoch = 1 if self.plan.batch_size is None else max(1, self.task.n // self.plan.batch_size)
+            rate *= 0.5 * (1 + math.cos(math.pi * self.at.step / (self.plan.epochs * per_epoch)))
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
 
-    def _closure(self, part: Part) -> Callable[[], Tensor]:
         def closure() -> Tensor:
             self.optimizer.zero_grad()
             code = self.task.encode(part.rows)
@@ -193,7 +188,18 @@ class _Run:
             self._shape_gradients()
             return self.task.processes.sum(loss.detach())
 
-        return closure
+        if self.direct is None:
+            # torch annotates `step` with closures that return floats.
+            loss = float(self.optimizer.step(closure))  # type: ignore[arg-type]
+        else:
+            loss = self.direct(part.rows)
+            self._shape_gradients()
+            self.optimizer.step()
+        self.task.ordering.retract(self.task.view(None))
+        if self.plan.precondition:
+            self.task.training_loss.regauge(self.task.model)
+        self.at.step += 1
+        return loss
 
     def _shape_gradients(self) -> None:
         if self.plan.precondition:
@@ -203,22 +209,6 @@ class _Run:
                 part.grad = part.grad.contiguous()
         if self.plan.clip is not None:
             torch.nn.utils.clip_grad_norm_(self.parameters, self.plan.clip)
-
-    def _set_learning_rate(self) -> None:
-        rate = self.plan.learning_rate
-        if self.plan.schedule == "cosine":
-            per_epoch = 1 if self.plan.batch_size is None else max(1, self.task.n // self.plan.batch_size)
-            rate *= 0.5 * (1 + math.cos(math.pi * self.at.step / (self.plan.epochs * per_epoch)))
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-
-    # -- validation --------------------------------------------------------------------------------------------
-
-    def _validate(self, held: float) -> None:
-        if held < self.at.best:
-            self.at.best, self.at.kept, self.at.waiting = held, _copied(self.task.model), 0
-        else:
-            self.at.waiting += 1
 
     def _stop_reason(self, loss: float) -> str | None:
         """Return the reason to stop after this epoch, or None to continue."""
@@ -283,21 +273,17 @@ class _Run:
         if state is None:
             return
         try:
-            self._adopt(state)
+            at = dict(state["at"])
+            ended = at.pop("ended")
+            self.at = _Progress(stop_reason=None if ended in (_COMPLETED, "interrupted") else ended, **at)
+            self.task.model.load_state_dict(state["model"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            self.generator.set_state(state["generator"])
+            # A generator state of another number of processes cannot be used: dropout then continues with other draws.
+            if _draws_globally(self.task) and len(state["global"]) == processes.size:
+                torch.set_rng_state(state["global"][processes.rank])
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
             raise _checkpoint.misfit(folder, error) from None
-
-    def _adopt(self, state: dict[str, Any]) -> None:
-        processes = self.task.processes
-        at = dict(state["at"])
-        ended = at.pop("ended")
-        self.at = _Progress(stop_reason=None if ended in (_COMPLETED, "interrupted") else ended, **at)
-        self.task.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.generator.set_state(state["generator"])
-        # A generator state of another number of processes cannot be used: dropout then continues with other draws.
-        if _draws_globally(self.task) and len(state["global"]) == processes.size:
-            torch.set_rng_state(state["global"][processes.rank])
 
 
 def _direct(task: Task, plan: Plan) -> Callable[[dict[str, Tensor]], float] | None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from firstk.data import evenly_spaced, two_blocks
 from firstk.exceptions import InvalidInputError
+from firstk_papers.datasets import evenly_spaced, two_blocks
 
 
 def scatters(X, y):

@@ -7,11 +7,14 @@ convention.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
-from firstk._base.checks import bad_parameter, is_int, is_real
-from firstk.data._random import RandomState, generator
+from firstk.exceptions import InvalidInputError
+
+RandomState = int | np.random.Generator | np.random.RandomState | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +114,7 @@ def two_blocks(
         _check_positive(value, name, owner)
     for name, value in [("rho_noise", rho_noise), ("rho_sig", rho_sig)]:
         _check_positive(value, name, owner, at_most=1.0)
-    rng = generator(random_state, owner)
+    rng = _generator(random_state, owner)
 
     beta = beta_0 * rho_sig ** np.arange(n_classes - 1)  # (36)
     noise_scale = tau_noise * rho_noise ** np.arange(p_noise)  # square root of (35)
@@ -177,8 +180,8 @@ def evenly_spaced(
     _check_positive(low, "low", owner)
     _check_positive(high, "high", owner)
     if low >= high:
-        raise bad_parameter("high", owner, f"larger than 'low' ({low}), or no axis has a known order", high)
-    rng = generator(random_state, owner)
+        raise _bad_parameter("high", owner, f"larger than 'low' ({low}), or no axis has a known order", high)
+    rng = _generator(random_state, owner)
 
     singular = np.linspace(high, low, p)
     left = rng.standard_normal((n, p))
@@ -205,12 +208,28 @@ def _orthonormal(G: np.ndarray) -> np.ndarray:
     return Q * np.sign(np.diag(R))
 
 
+def _generator(random_state: RandomState, owner: str) -> np.random.Generator:
+    """Return a numpy Generator: None is fresh entropy, a Generator is used itself, a RandomState gives the seed."""
+    if isinstance(random_state, np.random.RandomState):
+        random_state = random_state.randint(2**31)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        allowed = "an int that is not negative, a numpy Generator or RandomState, or None"
+        raise _bad_parameter("random_state", owner, allowed, random_state) from None
+
+
 def _check_count(value: object, least: int, name: str, owner: str) -> None:
-    if not is_int(value) or value < least:
-        raise bad_parameter(name, owner, f"an int of at least {least}", value)
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise _bad_parameter(name, owner, f"an int of at least {least}", value)
 
 
-def _check_positive(value: object, name: str, owner: str, at_most: float | None = None) -> None:
-    if not is_real(value) or value <= 0 or (at_most is not None and value > at_most):
+def _check_positive(value: Any, name: str, owner: str, at_most: float | None = None) -> None:
+    most = np.finfo(float).max if at_most is None else at_most
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) <= most:
         bound = "" if at_most is None else f" and at most {at_most:g}"
-        raise bad_parameter(name, owner, f"a finite number above 0{bound}", value)
+        raise _bad_parameter(name, owner, f"a finite number above 0{bound}", value)
+
+
+def _bad_parameter(name: str, owner: str, allowed: str, value: object) -> InvalidInputError:
+    return InvalidInputError(f"The '{name}' parameter of {owner} must be {allowed}. Got {value!r} instead.")
