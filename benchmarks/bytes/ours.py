@@ -12,7 +12,7 @@ from benchmarks.bytes.cases import NEIGHBORS, Axes, Case, nearest
 from benchmarks.bytes.settings import BYTES, Encoded, Rebuilt, Searched, Setting
 from firstk import PrefixEncoder
 from firstk.data.precision import PRECISIONS
-from firstk.encoder.quantizer import EmbeddedQuantizer
+from firstk.bits.quantizer import EmbeddedQuantizer
 from firstk.objectives import Fisher, Similarity
 
 OURS = "firstk embedded"

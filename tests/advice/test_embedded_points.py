@@ -56,7 +56,7 @@ def test_scores_are_those_of_a_search_in_the_bytes(digits, objective):
     for point in table.embedded:
         slow = slow_accuracy(quantizer.scores(asked, codes[:, : point.bytes]), digits)
         assert point.score == pytest.approx(slow, abs=0.006)
-        assert point.k == np.count_nonzero(quantizer.at(point.bytes).bits)
+        assert point.k == np.count_nonzero(quantizer.at(point.bytes).embedded.bits)
     ends = [table.interval_of(point) for point in table.embedded]
     assert all(low < point.score < high for (low, high), point in zip(ends, table.embedded, strict=True))
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from firstk.bits import codebooks
-from firstk.bits.cells import Cells
 from firstk.bits.codebooks import ENTRIES, FEWEST_ROWS, Codebooks, wrong_codebooks
 from firstk.bits.embedded import Embedded, read_embedded
 
@@ -114,13 +113,13 @@ def test_few_rows_and_rows_that_are_all_alike_have_no_codebooks():
 
 
 def test_trees_see_what_codebooks_leave_over():
-    cells = Cells.fit(Z)
-    np.testing.assert_allclose(cells.trees.distortion[:, 0], cells.codebooks.errors[-1], rtol=1e-3)
-    np.testing.assert_allclose(cells.variances, Z.var(axis=0))
-    again = Cells.from_arrays(cells.arrays(), 9)
-    np.testing.assert_array_equal(again.codebooks.centroids, cells.codebooks.centroids)
+    cells = Embedded.fitted(Z)
+    np.testing.assert_allclose(cells.trees.distortion[:, 0], cells.all_books.errors[-1], rtol=1e-3)
+    np.testing.assert_allclose(cells.coordinate_variances, Z.var(axis=0))
+    again = Embedded.from_arrays(cells.arrays(), 9)
+    np.testing.assert_array_equal(again.all_books.centroids, cells.all_books.centroids)
     trees_alone = {name: part for name, part in cells.arrays().items() if name.startswith("trees.")}
-    assert Cells.from_arrays(trees_alone, 9).codebooks.levels == 0  # as models of earlier versions have it
+    assert Embedded.from_arrays(trees_alone, 9).codebooks.levels == 0
 
 
 def test_every_prefix_of_a_string_is_a_code_and_errors_are_as_expected():

@@ -36,7 +36,7 @@ from firstk.bits.k_means import ENTRIES, as_integers, k_means, runner_up
 LEVELS, WIDTH, FEWEST_ROWS = 4, 128, 16 * ENTRIES
 WINDOWS, WINDOW_WIDTH, WINDOWS_WITHIN = 20, 8, 256
 TAU = 1 / 3
-# Standard errors of a rounded sum that are allowed for, as for coordinates (firstk.encoder.quantizer.cells).
+# Standard errors of a rounded sum that are allowed for, as for coordinates (firstk.bits.encoding).
 _LAMBDA = 8.0
 # Rows whose distances are computed at once: they stay in the cache.
 _ROWS = 512
@@ -281,7 +281,7 @@ class _Book:
         self.centroids = centroids.astype(dtype, copy=False)
         self.matrix = np.vstack([-centroids.T, half]).astype(dtype)
         self.longest = float(np.sqrt(2 * half.max()))
-        # Of two products of m + 1 numbers each, in unit roundoffs (see firstk.encoder.quantizer.cells).
+        # Of two products of m + 1 numbers each, in unit roundoffs (see firstk.bits.encoding).
         self.roundoff = float(np.finfo(dtype).eps) * _LAMBDA * np.sqrt(centroids.shape[1] + 1)
 
     def nearest(self, rows: np.ndarray, doubt: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
