@@ -11,8 +11,8 @@ import numpy as np
 from benchmarks.bytes.cases import NEIGHBORS, Axes, Case, nearest
 from benchmarks.bytes.settings import BYTES, Encoded, Rebuilt, Searched, Setting
 from firstk import PrefixEncoder
-from firstk.data.precision import PRECISIONS
 from firstk.bits.quantizer import EmbeddedQuantizer
+from firstk.data.precision import PRECISIONS
 from firstk.objectives import Fisher, Similarity
 
 OURS = "firstk embedded"
