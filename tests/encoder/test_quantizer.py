@@ -399,6 +399,35 @@ def test_choosing_tau_needs_documents_and_queries(reconstruction):
             reconstruction.quantizer(2, tau=tau)
 
 
+# -- bytes in all --------------------------------------------------------------------------------------------------
+
+
+def test_what_is_stored_once_is_counted(encoder):
+    fitted = encoder.encoder_
+    for bytes in {1, 5, encoder.quantizer().bytes} - set(range(encoder.quantizer().bytes + 1, 6)):
+        quantizer = encoder.quantizer(bytes)
+        embedded = quantizer.embedded
+        books = sum(256 * (window.stop - window.start) + 4 for window, _ in embedded.codebooks.books)
+        cells = sum(4 * (2 ** (bits + 1) - 1) for bits in embedded.bits if bits)
+        axes = [fitted.components[embedded.used], fitted.mean]
+        axes += [] if (fitted.mean == fitted.query_mean).all() else [fitted.query_mean]
+        numbers = sum(np.count_nonzero(part) for part in axes)
+        assert quantizer.stored_once == books + cells + 2 * len(embedded.order) + 4 * numbers
+        assert quantizer.bytes_in_all(100) == bytes + quantizer.stored_once / 100
+    for rows in (0, 1.5, "all", True):
+        with pytest.raises(InvalidInputError, match="'rows'"):
+            quantizer.bytes_in_all(rows)
+
+
+def test_a_network_and_columns_that_are_kept_count():
+    columns = FittedEncoder(np.eye(6)[:3], np.ones(3), np.zeros(6), np.zeros(6))
+    assert columns.stored_once(slice(2)) == 4 * 2
+    weights = [np.ones((4, 6)), np.ones((3, 4))]
+    network = TrainedMLP(weights, [np.ones(4), np.ones(3)], False)
+    deep = replace(columns, components=np.eye(3), network=network)
+    assert deep.stored_once(slice(3)) == 4 * (3 + 24 + 12 + 7)
+
+
 # -- cuts of encoders, and storage -----------------------------------------------------------------------------------
 
 

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from firstk._base.checks import bad_parameter, check_matrix, check_weights, is_int
+from firstk._base.checks import bad_parameter, check_matrix, check_weights, is_int, is_real
 from firstk.bits.allocation import bit_order, bits_of
 from firstk.bits.bit_string import packed, unpacked
 from firstk.bits.codebooks import Codebooks, joined_books, wrong_codebooks
@@ -135,7 +135,7 @@ class Embedded:
         return Z
 
     def record(self) -> dict[str, object]:
-        """Return the order of the bits and what they stand for: some kilobytes, and 0.9 MB of codebooks."""
+        """Return the order of the bits and what they stand for: some kilobytes, and 0.2 MB of codebooks."""
         trees, bits = self.trees, self.bits
         parts = {
             "centroids": [row[: 2 ** (b + 1) - 1] for row, b in zip(trees.centroids, bits, strict=True)],
@@ -145,7 +145,9 @@ class Embedded:
         arrays = {name: _as_text(np.concatenate(part)) for name, part in parts.items()}
         offset = None if self.offset is None else _as_text(self.offset)
         told = {"precision": self.name, "d": trees.d, "order": self.order.tolist(), "offset": offset} | arrays
-        books = [[window.start, _as_text(book)] for window, book in self.codebooks.books]
+        first, stages = self.codebooks.windows[:, 0].tolist(), self.codebooks
+        steps = zip(first, stages.steps.tolist(), (_as_text(part, "i1") for part in stages.in_steps), strict=True)
+        books = [list(book) for book in steps]
         return told | ({CODEBOOKS: books} if self.levels else {})
 
     # -- what is stored, and cuts ----------------------------------------------------------------------------
@@ -165,8 +167,8 @@ class Embedded:
         )
         if set(trees) != {"centroids", "squares", "distortion", "order"}:
             raise ValueError(f"arrays {sorted(trees)} of trees; trees have centroids, distortion, order and squares")
-        if set(books) not in ({"centroids", "windows", "errors"}, set()):
-            raise ValueError(f"arrays {sorted(books)} of codebooks; codebooks have ['centroids', 'errors', 'windows']")
+        if set(books) not in ({"centroids", "steps", "windows", "errors"}, set()):
+            raise ValueError(f"arrays {sorted(books)} of codebooks; these have centroids, errors, steps and windows")
         order = trees.pop("order")
         made = cls(None, Trees(**trees), Codebooks(**books) if books else Codebooks.none(), order.astype(np.int64))
         if wrong := made._wrong(d):
@@ -293,6 +295,12 @@ class Embedded:
         return tables + [(offset[i : i + 1], np.zeros(1, np.float32)) for i in range(self.trees.d, self.width)]
 
     @property
+    def stored_once(self) -> int:
+        """Bytes that the codes of any number of vectors share: codebooks in int8, cells in float32, the order."""
+        cells = (2 ** (self.bits[self.split] + 1) - 1).sum()
+        return int(self.codebooks.centroids.nbytes + self.codebooks.steps.nbytes + 4 * cells + 2 * len(self.order))
+
+    @property
     def expected_error(self) -> float:
         """Mean squared error of a code, on the rows of the fit."""
         error = self.trees.distortion[np.arange(self.trees.d), self.bits]
@@ -379,10 +387,10 @@ def _read_codebooks(listed: object, d: int) -> Codebooks:
     if not isinstance(listed, list) or not listed:
         raise ValueError("no codebooks")
     books = []
-    for start, text in listed:
-        if not is_int(start) or start < 0:
-            raise ValueError("the first coordinate of a codebook is a number")
-        books.append((int(start), _numbers(text).reshape(ENTRIES, -1)))
+    for start, step, text in listed:
+        if not is_int(start) or start < 0 or not is_real(step):
+            raise ValueError("the first coordinate and the step of a codebook are numbers")
+        books.append((int(start), float(step), _numbers(text, "i1").reshape(ENTRIES, -1)))
     return joined_books(books, d)
 
 
@@ -395,14 +403,14 @@ def _read_offset(text: object, d: int) -> np.ndarray | None:
     return numbers
 
 
-def _as_text(numbers: np.ndarray) -> str:
-    return base64.b64encode(np.ascontiguousarray(numbers, dtype="<f4").tobytes()).decode("ascii")
+def _as_text(numbers: np.ndarray, dtype: str = "<f4") -> str:
+    return base64.b64encode(np.ascontiguousarray(numbers, dtype=dtype).tobytes()).decode("ascii")
 
 
-def _numbers(text: object) -> np.ndarray:
+def _numbers(text: object, dtype: str = "<f4") -> np.ndarray:
     if not isinstance(text, str):
         raise TypeError("numbers are stored as text")
-    return np.frombuffer(base64.b64decode(text, validate=True), dtype="<f4").astype(np.float32)
+    return np.frombuffer(base64.b64decode(text, validate=True), dtype=dtype).astype(dtype[-2:])
 
 
 def _split(text: object, counts: np.ndarray) -> list[np.ndarray]:

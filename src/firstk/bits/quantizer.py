@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from firstk._base.array_types import MatrixLike
-from firstk._base.checks import bad_parameter, check_choice, check_matrix
+from firstk._base.checks import bad_parameter, check_choice, check_matrix, is_int
 from firstk.bits.embedded import Embedded
 from firstk.bits.encoding import encoded
 from firstk.exceptions import InvalidInputError
@@ -88,6 +88,31 @@ class EmbeddedQuantizer:
     def bytes(self) -> int:
         """Bytes of a code."""
         return self.embedded.n_bytes
+
+    @property
+    def stored_once(self) -> int:
+        """Bytes that any number of codes share: the axes in use, in float32, and what their bytes stand for.
+
+        Norms, which cosines are divided by, are not stored: they are computed when codes are loaded.
+        """
+        return self.encoder.stored_once(self.embedded.used) + self.embedded.stored_once
+
+    def bytes_in_all(self, rows: int) -> float:
+        """Return the bytes of each of so many vectors, with its share of what is stored once.
+
+        A model that serves many stores counts the rows of all of them.
+
+        Examples
+        --------
+        >>> from firstk import PrefixEncoder
+        >>> from firstk.data import load_digits
+        >>> quantizer = PrefixEncoder().fit(load_digits().X_train).quantizer(bytes=16)
+        >>> round(quantizer.bytes_in_all(1_000)), round(quantizer.bytes_in_all(1_000_000), 2)
+        (31, 16.02)
+        """
+        if not is_int(rows) or rows < 1:
+            raise bad_parameter("rows", "bytes_in_all", "an int of at least 1", rows)
+        return self.bytes + self.stored_once / rows
 
     @cached_property
     def fingerprint(self) -> str:

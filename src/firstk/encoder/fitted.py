@@ -376,6 +376,16 @@ class FittedEncoder:
         cells = Embedded.fitted(self.encode(X, owner="quantizer"), weight, codebooks=self.record.searched)
         return cells.weighted(document_weights(cells))
 
+    def stored_once(self, axes: slice | ArrayLike) -> int:
+        """Return the bytes, in float32, of what turns vectors into some coordinates: numbers that are not zero.
+
+        Columns that are kept as they are have one such number for each axis.
+        """
+        parts = [self.components[axes], self.mean]
+        parts += [] if np.array_equal(self.mean, self.query_mean) else [self.query_mean]
+        parts += [] if self.network is None else self.network.arrays().values()
+        return 4 * sum(int(np.count_nonzero(part)) for part in parts)
+
     def fingerprint(self, k: int | None = None) -> str:
         """Return a checksum of all that turns a vector into its first k coordinates."""
         arrays = {"components": self.components[:k], "mean": self.mean, "query_mean": self.query_mean}
