@@ -115,7 +115,9 @@ class Codebooks:
             books.append(rounded.astype(np.int8))
             steps.append(step / scale)
             windows.append((window.start, window.stop))
-        made = cls(np.hstack(books), np.float32(steps), np.array(windows, dtype=np.int64), np.stack(errors))
+        made = cls(
+            np.hstack(books), np.array(steps, dtype=np.float32), np.array(windows, dtype=np.int64), np.stack(errors)
+        )
         return made, left / scale
 
     @property
@@ -249,7 +251,9 @@ def joined_books(books: Sequence[tuple[int, float, np.ndarray]], d: int) -> Code
     """Return codebooks by the first coordinate, step and centroids of each; what they leave over is not known."""
     windows = np.array([(start, start + book.shape[1]) for start, _, book in books], dtype=np.int64).reshape(-1, 2)
     centroids = np.hstack([np.zeros((ENTRIES, 0), np.int8), *(book for _, _, book in books)])
-    return Codebooks(centroids, np.float32([step for _, step, _ in books]), windows, np.zeros((len(books) + 1, d)))
+    return Codebooks(
+        centroids, np.array([step for _, step, _ in books], dtype=np.float32), windows, np.zeros((len(books) + 1, d))
+    )
 
 
 def wrong_codebooks(books: Codebooks, d: int) -> str:

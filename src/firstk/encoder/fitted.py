@@ -376,7 +376,7 @@ class FittedEncoder:
         cells = Embedded.fitted(self.encode(X, owner="quantizer"), weight, codebooks=self.record.searched)
         return cells.weighted(document_weights(cells))
 
-    def stored_once(self, axes: slice | ArrayLike) -> int:
+    def stored_once(self, axes: slice | np.ndarray) -> int:
         """Return the bytes, in float32, of what turns vectors into some coordinates: numbers that are not zero.
 
         Columns that are kept as they are have one such number for each axis.
