@@ -11,8 +11,8 @@ import numpy as np
 from benchmarks.bytes.cases import NEIGHBORS, Axes, Case, nearest
 from benchmarks.bytes.settings import BYTES, Encoded, Rebuilt, Searched, Setting
 from firstk import PrefixEncoder
+from firstk.bits.quantizer import EmbeddedQuantizer
 from firstk.data.precision import PRECISIONS
-from firstk.encoder.quantizer import EmbeddedQuantizer
 from firstk.objectives import Fisher, Similarity
 
 OURS = "firstk embedded"
@@ -82,10 +82,8 @@ def embedded(case: Case, objective: str, size: int) -> Encoded:
         return found
 
     quantizer = strings[0].quantizer
-    cut = quantizer.at(min(size, quantizer.bytes)).embedded
-    cells = int((2.0 ** cut.bits[cut.split]).sum()) + cut.codebooks.centroids.size
-    book = 4 * (len(cut.used) * case.store.shape[1] + cells)
-    return Encoded((Searched({"cosine": search}),), book, seconds)
+    once = quantizer.at(min(size, quantizer.bytes)).stored_once
+    return Encoded((Searched({"cosine": search}),), once, seconds)
 
 
 def _encoded(case: Case, objective: str) -> tuple[list[String], dict[str, float]]:

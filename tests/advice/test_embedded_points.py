@@ -11,8 +11,9 @@ from firstk.advice.baselines import baselines_of
 from firstk.advice.evaluate import default_bytes
 from firstk.data import load_digits
 from firstk.encoder.fitted import FittedEncoder
-from firstk.quality.point import Point
-from firstk.words.choice import ABOUT_BITS, explanation, headline
+from firstk.quality.choose import Choice, Limits, Offer
+from firstk.quality.point import RAW, Point
+from firstk.words.choice import ABOUT_BITS, answer, explanation, headline
 
 SIZES = [2, 5, 12]
 BITS_ALONE = {"precisions": ["embedded"], "baselines": False}
@@ -56,7 +57,7 @@ def test_scores_are_those_of_a_search_in_the_bytes(digits, objective):
     for point in table.embedded:
         slow = slow_accuracy(quantizer.scores(asked, codes[:, : point.bytes]), digits)
         assert point.score == pytest.approx(slow, abs=0.006)
-        assert point.k == np.count_nonzero(quantizer.at(point.bytes).bits)
+        assert point.k == np.count_nonzero(quantizer.at(point.bytes).embedded.bits)
     ends = [table.interval_of(point) for point in table.embedded]
     assert all(low < point.score < high for (low, high), point in zip(ends, table.embedded, strict=True))
 
@@ -168,3 +169,25 @@ def test_a_table_reads_back_and_prints_its_bits():
     assert Evaluation.from_json(table.to_json()) == table
     assert "embedded bits: 0.8000 (8)*, 0.8900 (16)*" in str(table)
     assert str(table_of(*BITS)).splitlines()[1].startswith("embedded bits")
+
+
+def test_points_say_what_is_stored_once(digits):
+    encoder = PrefixEncoder(8).fit(digits.X_train).encoder_
+    found = evaluate(encoder, data_of(digits), metric="1nn_accuracy", ks=[2, 8], sizes=[2, 5])
+    for point in found.points:
+        if point.code == RAW:
+            assert point.stored_once == 0
+        elif not point.code and point.precision == "embedded":
+            assert point.stored_once == encoder.quantizer(point.bytes).stored_once
+        elif not point.code:
+            assert point.stored_once == encoder.stored_once(slice(point.k))
+        assert point.bytes_in_all(10) == point.bytes + point.stored_once / 10
+    assert Evaluation.from_json(found.to_json()).points == found.points
+
+
+def test_a_recommendation_says_what_is_stored_once_where_it_matters():
+    choice = Choice(
+        "ndcg@10", RAW, 0.567, (Offer(Point(9, "embedded", 16, 0.55, stored_once=16_000), "cheapest"),), Limits()
+    )
+    assert answer(choice, 1000)[0].endswith("1,000 vectors take 16.0 kB, and 16.0 kB once for axes and cells.")
+    assert answer(choice, 10_000_000)[0].endswith("10,000,000 vectors take 160 MB.")

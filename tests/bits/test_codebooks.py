@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from firstk.bits import codebooks
-from firstk.bits.cells import Cells
 from firstk.bits.codebooks import ENTRIES, FEWEST_ROWS, Codebooks, wrong_codebooks
 from firstk.bits.embedded import Embedded, read_embedded
+from firstk.bits.k_means import as_integers, k_means
 
 RNG = np.random.default_rng(0)
 GROUPS = RNG.normal(size=(7, 9))
@@ -100,7 +100,8 @@ def test_rows_between_two_centroids_are_decided_in_a_fixed_order():
 def test_the_fit_does_not_depend_on_last_bits_of_products():
     """k-means adds up integers, so a factor of two, and rounding of the rows below the grid, change nothing."""
     twice, _ = Codebooks.fit(2 * Z)
-    np.testing.assert_array_equal(twice.centroids, 2 * BOOKS.centroids)
+    np.testing.assert_array_equal(twice.centroids, BOOKS.centroids)
+    np.testing.assert_array_equal(twice.steps, 2 * BOOKS.steps)
     rounded = np.rint(Z * 2**16) / 2**16
     first = Codebooks.fit(rounded)[0].centroids
     np.testing.assert_array_equal(Codebooks.fit(rounded + RNG.uniform(-1, 1, Z.shape) * 1e-12)[0].centroids, first)
@@ -110,17 +111,33 @@ def test_few_rows_and_rows_that_are_all_alike_have_no_codebooks():
     assert Codebooks.fit(Z[:-1])[0].levels == 0
     assert Codebooks.fit(np.zeros((5000, 3)))[0].levels == 0
     few = np.rint(Z[:5] * 8) / 8
-    assert Codebooks.fit(np.repeat(few, 1000, axis=0))[0].levels == 1  # one byte says all there is to say
+    repeated = np.repeat(few, 1000, axis=0)
+    books, left = Codebooks.fit(repeated)
+    assert books.levels <= 3  # one byte says all there is to say but for its rounding
+    assert not left.any()
+    np.testing.assert_allclose(books.sums(books.encode(repeated)[0]), repeated, atol=1e-5)
+
+
+def test_centroids_are_rounded_means_and_residuals_know_it():
+    for (window, book), part, step in zip(BOOKS.books, BOOKS.in_steps, BOOKS.steps, strict=True):
+        assert np.abs(part).max() == 127
+        np.testing.assert_array_equal(book, part.astype(np.float64) * step)  # no rounding in float32
+        assert book.shape[1] == window.stop - window.start
+    # The first centroids are those of k-means, up to half a step.
+    rows, scale = as_integers(Z)
+    means = k_means(rows, np.full(len(Z), 1 / len(Z)))[0] / scale
+    assert np.abs(BOOKS.books[0][1] - means).max() <= 0.5001 * BOOKS.steps[0]
+    assert BOOKS.steps[0] <= 1.0001 * np.abs(means).max() / 127 + 1 / scale
 
 
 def test_trees_see_what_codebooks_leave_over():
-    cells = Cells.fit(Z)
-    np.testing.assert_allclose(cells.trees.distortion[:, 0], cells.codebooks.errors[-1], rtol=1e-3)
-    np.testing.assert_allclose(cells.variances, Z.var(axis=0))
-    again = Cells.from_arrays(cells.arrays(), 9)
-    np.testing.assert_array_equal(again.codebooks.centroids, cells.codebooks.centroids)
+    cells = Embedded.fitted(Z)
+    np.testing.assert_allclose(cells.trees.distortion[:, 0], cells.all_books.errors[-1], rtol=1e-3)
+    np.testing.assert_allclose(cells.coordinate_variances, Z.var(axis=0))
+    again = Embedded.from_arrays(cells.arrays(), 9)
+    np.testing.assert_array_equal(again.all_books.centroids, cells.all_books.centroids)
     trees_alone = {name: part for name, part in cells.arrays().items() if name.startswith("trees.")}
-    assert Cells.from_arrays(trees_alone, 9).codebooks.levels == 0  # as models of earlier versions have it
+    assert Embedded.from_arrays(trees_alone, 9).codebooks.levels == 0
 
 
 def test_every_prefix_of_a_string_is_a_code_and_errors_are_as_expected():
@@ -159,8 +176,10 @@ def test_records_hold_the_codebooks_that_their_bytes_need():
         (lambda b: {"windows": b.windows + 1}, "within 9 coordinates"),
         (lambda b: {"windows": b.windows.astype(np.int32)}, "windows are int32"),
         (lambda b: {"errors": b.errors[1:]}, "errors are of shape"),
-        (lambda b: {"centroids": b.centroids.astype(np.float64)}, "float32 and float64"),
-        (lambda b: {"centroids": b.centroids * np.float32(np.nan)}, "not finite"),
+        (lambda b: {"centroids": b.centroids.astype(np.float64)}, "int8 and float64"),
+        (lambda b: {"steps": b.steps * np.float32(np.nan)}, "finite float32 numbers"),
+        (lambda b: {"steps": -b.steps}, "finite float32 numbers"),
+        (lambda b: {"steps": b.steps[1:]}, "finite float32 numbers"),
         (lambda b: {"errors": -b.errors}, "negative"),
     ],
 )

@@ -248,7 +248,7 @@ def test_bytes_of_another_kind_are_no_codes(tmp_path):
 
 def test_info_of_a_file_and_of_a_model(place, tmp_path, encoder):
     said = done("info", "short.parquet", cwd=place)
-    used = np.count_nonzero(encoder.quantizer(12).bits)
+    used = np.count_nonzero(encoder.quantizer(12).embedded.bits)
     assert f"1,437 document codes in column 'embedding': embedded bits of {used} coordinates" in said
     assert "12 bytes each" in said
     facts = json.loads(done("info", "short.parquet", "--json", cwd=place))

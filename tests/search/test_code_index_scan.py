@@ -31,8 +31,8 @@ class Cells:
         self.bits, self.order, self.n_bytes = depths, order, levels + len(order) // 8
         # Each codebook sees some coordinates, from anywhere on.
         starts = rng.integers(0, self.k, levels)
-        books = [(rng.normal(size=(256, min(5, self.k - i))) * 0.7**i).astype(np.float32) for i in starts]
-        self.codebooks = joined_books(list(zip(starts.tolist(), books, strict=True)), self.k)
+        books = [(i, 0.7**i / 50, np.int8(rng.integers(-127, 128, (256, min(5, self.k - i))))) for i in starts.tolist()]
+        self.codebooks = joined_books(books, self.k)
         values = [np.sort(rng.normal(size=2**b) * 0.7**i).astype(np.float32) for i, b in enumerate(depths)]
         self.cell_tables = [(each, rng.uniform(0, 0.1, len(each)).astype(np.float32)) for each in values]
 

@@ -54,7 +54,7 @@ def test_deep_coordinates_and_a_cut():
     steep = (X - 0.4) * 0.4 ** np.arange(30)
     encoder = PrefixEncoder().fit(steep)
     index = CodeIndex.fit(steep, encoder=encoder, bytes=6, metric="inner_product")
-    assert index.quantizer.bits.max() > 4
+    assert index.quantizer.embedded.bits.max() > 4
     for each in (index, index.cut(3)):
         exported = bytes_to_faiss(each)
         ours, (scores, _) = each.search(steep[:20], 5), exported.search(steep[:20].astype(np.float32), 5)

@@ -473,7 +473,12 @@ class _Grid:
     ) -> list[Measured]:
         scores = per_row_scores(encoder, self.data, self.metric, np.array(ks), storage)
         size = PRECISIONS[precision].bytes_per_vector
-        return self._measured([Point(k, precision, size(k), 0.0, code=code, **more) for k in ks], scores)
+        once = [0 if code == RAW else encoder.stored_once(slice(k)) for k in ks]
+        points = [
+            Point(k, precision, size(k), 0.0, code=code, stored_once=own, **more)
+            for k, own in zip(ks, once, strict=True)
+        ]
+        return self._measured(points, scores)
 
     def curves(self, baselines: Mapping[str, FittedEncoder], progress: Progress) -> list[Measured]:
         """Score prefixes of the encoder, and of baselines at fewer lengths, in float32: nothing is rounded."""
@@ -567,7 +572,8 @@ class _Grid:
         if strings is None:
             return []
         for size in strings.sizes(sizes):
-            point = Point(strings.coordinates(size), EMBEDDED, size, 0.0, code=code)
+            once = strings.quantizer.at(size).stored_once
+            point = Point(strings.coordinates(size), EMBEDDED, size, 0.0, code=code, stored_once=once)
             found += self._whole(strings.asking, strings.storage(size), point)
         return found
 
@@ -594,7 +600,8 @@ class _Grid:
         """Score the raw vectors; nothing where they have no such score."""
         known = METRICS[self.metric]
         rows = known.raw_rows(self.encoder, self.data)
-        point = Point(self.encoder.p, "float32", 4 * self.encoder.p, known.raw_constant or 0.0, code=RAW)
+        p = self.encoder.p
+        point = Point(p, "float32", 4 * p, known.raw_constant or 0.0, code=RAW, stored_once=0)
         if rows is not None:
             return self._measured([point], rows)
         if known.raw_constant is None:
@@ -605,7 +612,10 @@ class _Grid:
         """Score product quantizers of the raw vectors, which faiss trains on all cores."""
         plain, found = self._columns, []
         for size, storage in product_quantizers(plain.coordinates(self.data.stored, owner="evaluate")):
-            found += self._whole(plain, storage, Point(self.encoder.p, PRODUCT_QUANTIZER, size, 0.0, code="faiss"))
+            p = self.encoder.p
+            # 256 centers of each group of columns, in float32.
+            point = Point(p, PRODUCT_QUANTIZER, size, 0.0, code="faiss", stored_once=4 * 256 * p)
+            found += self._whole(plain, storage, point)
             progress(f"a product quantizer of {size} bytes")
         return found
 

@@ -214,9 +214,9 @@ class BitStrings:
             return self._bits[place][1]
 
     def _bits_of(self, Z: np.ndarray) -> np.ndarray:
-        offset, d = self.quantizer.stored.offset, self.quantizer.trees.d
+        offset, d = self.quantizer.stored.offset, self.quantizer.embedded.trees.d
         codes = Z if offset is None else Z[:, :d] - offset[:d]
-        return self.quantizer.encode_codes(unit_rows(codes) if self.quantizer.encoder.normalized else codes)
+        return self.quantizer.embedded.quantise(unit_rows(codes) if self.quantizer.encoder.normalized else codes)
 
 
 def bit_strings(

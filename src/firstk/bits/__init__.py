@@ -1,9 +1,10 @@
 """Embedded bits: every prefix of a string of bytes is the code for that many bytes.
 
 Codebooks of the first coordinates (`codebooks`, by `k_means`), a binary tree of thresholds for each coordinate of what
-they leave over (`trees`), both together (`cells`), the order in which coordinates get their bits (`allocation`), and
-bits as bytes (`bit_string`). `embedded` puts them together, as a precision of stored codes.
-Other precisions are in `data`, the quantizer of vectors in `encoder`, searches of bytes in `search`.
+they leave over (`trees`), the order in which coordinates get their bits (`allocation`, by the `weights` of their
+errors), and bits as bytes (`bit_string`). `embedded` puts them together, as a precision of stored codes; `quantizer`
+does so for the vectors of an encoder, by `encoding`.
+Other precisions are in `data`, searches of bytes in `search`.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "firstk.bits.embedded": ["Embedded", "read_embedded"],
+        "firstk.bits.quantizer": ["METRICS", "EmbeddedQuantizer"],
     },
 )
 
 if TYPE_CHECKING:
     from firstk.bits.embedded import Embedded as Embedded
     from firstk.bits.embedded import read_embedded as read_embedded
+    from firstk.bits.quantizer import METRICS as METRICS
+    from firstk.bits.quantizer import EmbeddedQuantizer as EmbeddedQuantizer

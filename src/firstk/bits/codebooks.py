@@ -17,6 +17,10 @@ left out of its mean,
 
 or, of a row that has a centroid to itself, on what the second nearest one leaves.
 
+**Eight bits.** Centroids are stored once, but on small stores they would take more room than all codes. So they are
+multiples of a step, one for each codebook, and are rounded before residuals are taken: later codebooks see the rounding
+(figures in docs/decisions.md).
+
 References: Juang and Gray 1982; Gersho and Gray 1992, section 12.11; Lloyd 1982; Chen, Guan and Wang 2010 (search).
 """
 
@@ -36,7 +40,9 @@ from firstk.bits.k_means import ENTRIES, as_integers, k_means, runner_up
 LEVELS, WIDTH, FEWEST_ROWS = 4, 128, 16 * ENTRIES
 WINDOWS, WINDOW_WIDTH, WINDOWS_WITHIN = 20, 8, 256
 TAU = 1 / 3
-# Standard errors of a rounded sum that are allowed for, as for coordinates (firstk.encoder.quantizer.cells).
+# The largest centroid in steps.
+STEPS = 127
+# Standard errors of a rounded sum that are allowed for, as for coordinates (firstk.bits.encoding).
 _LAMBDA = 8.0
 # Rows whose distances are computed at once: they stay in the cache.
 _ROWS = 512
@@ -48,8 +54,10 @@ class Codebooks:
 
     Attributes
     ----------
-    centroids : ndarray of float32, shape (256, sum of the widths of the windows)
-        Side by side.
+    centroids : ndarray of int8, shape (256, sum of the widths of the windows)
+        Side by side, in steps.
+    steps : ndarray of float32, shape (levels,)
+        What the centroids of each codebook are multiples of.
     windows : ndarray of int64, shape (levels, 2)
         The first coordinate that each codebook sees, and the one after the last.
     errors : ndarray of float64, shape (levels + 1, m)
@@ -64,13 +72,14 @@ class Codebooks:
     """
 
     centroids: np.ndarray
+    steps: np.ndarray
     windows: np.ndarray
     errors: np.ndarray
 
     @classmethod
     def none(cls) -> Codebooks:
         """Return no codebooks."""
-        return cls(np.zeros((ENTRIES, 0), np.float32), np.zeros((0, 2), np.int64), np.zeros((1, 0)))
+        return joined_books([], 0)
 
     @classmethod
     def fit(cls, Z: np.ndarray, weight: np.ndarray | None = None) -> tuple[Codebooks, np.ndarray]:
@@ -90,19 +99,26 @@ class Codebooks:
         left, scale = as_integers(lead)
         error = share @ np.square(lead - share @ lead)
         errors, costs = [error], error**TAU
-        books, windows = [], []
+        books, steps, windows = [], [], []
         for level in range(min(LEVELS + WINDOWS, LEVELS + 2 * -(-lead.shape[1] // WINDOW_WIDTH))):
             window = slice(0, min(WIDTH, lead.shape[1])) if level < LEVELS else _worst_window(error * costs)
             if not left[:, window].any():
                 break  # further bytes would say nothing
             means, owner = k_means(left[:, window], share)
-            left[:, window] = np.rint(_left_over(left[:, window], means, owner, share))
+            step = max(1.0, np.ceil(np.abs(means).max() / STEPS))
+            rounded = np.rint(means / step)
+            others = _left_over(left[:, window], means, owner, share)
+            left[:, window] = np.rint(others) + (means - step * rounded)[owner]
             error = error.copy()
             error[window] = share @ np.square(left[:, window] / scale)
             errors.append(error)
-            books.append((means / scale).astype(np.float32))
+            books.append(rounded.astype(np.int8))
+            steps.append(step / scale)
             windows.append((window.start, window.stop))
-        return cls(np.hstack(books), np.array(windows, dtype=np.int64), np.stack(errors)), left / scale
+        made = cls(
+            np.hstack(books), np.array(steps, dtype=np.float32), np.array(windows, dtype=np.int64), np.stack(errors)
+        )
+        return made, left / scale
 
     @property
     def levels(self) -> int:
@@ -117,9 +133,13 @@ class Codebooks:
     @cached_property
     def books(self) -> list[tuple[slice, np.ndarray]]:
         """Of each codebook the coordinates that it sees, and its centroids there, float32 of shape (256, w)."""
-        ends = np.cumsum(self.windows[:, 1] - self.windows[:, 0])
-        parts = np.split(self.centroids, ends, axis=1)[:-1]
-        return [(slice(*w), np.ascontiguousarray(c)) for w, c in zip(self.windows.tolist(), parts, strict=True)]
+        scaled = zip(self.windows.tolist(), self.steps, self.in_steps, strict=True)
+        return [(slice(*window), np.ascontiguousarray(step * part)) for window, step, part in scaled]
+
+    @cached_property
+    def in_steps(self) -> list[np.ndarray]:
+        """Of each codebook the centroids in steps, int8 of shape (256, w)."""
+        return np.split(self.centroids, np.cumsum(self.windows[:, 1] - self.windows[:, 0]), axis=1)[:-1]
 
     def decided(self, Z: np.ndarray, doubt: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the bytes of codes, what they leave over, and which rows rounding or doubt could change.
@@ -217,27 +237,28 @@ class Codebooks:
         """Return some codebooks, of the first k coordinates."""
         if not len(levels):
             return Codebooks.none()
-        parts = [self.books[level][1][:, : k - self.windows[level, 0]] for level in levels]
+        parts = [self.in_steps[level][:, : k - self.windows[level, 0]] for level in levels]
         errors = self.errors[np.concatenate([[0], levels + 1])]
-        return Codebooks(np.hstack(parts), np.minimum(self.windows[levels], k), errors[:, :k])
+        return Codebooks(np.hstack(parts), self.steps[levels], np.minimum(self.windows[levels], k), errors[:, :k])
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return what is stored; nothing where there are no codebooks."""
-        parts = {"centroids": self.centroids, "windows": self.windows, "errors": self.errors}
-        return parts if self.levels else {}
+        names = ("centroids", "steps", "windows", "errors") if self.levels else ()
+        return {name: getattr(self, name) for name in names}
 
 
-def joined_books(books: Sequence[tuple[int, np.ndarray]], d: int) -> Codebooks:
-    """Return codebooks by the first coordinate that each sees and its centroids; what they leave over is not known."""
-    if not books:
-        return Codebooks.none()
-    windows = np.array([(start, start + book.shape[1]) for start, book in books], dtype=np.int64)
-    return Codebooks(np.hstack([book for _, book in books]), windows, np.zeros((len(books) + 1, d)))
+def joined_books(books: Sequence[tuple[int, float, np.ndarray]], d: int) -> Codebooks:
+    """Return codebooks by the first coordinate, step and centroids of each; what they leave over is not known."""
+    windows = np.array([(start, start + book.shape[1]) for start, _, book in books], dtype=np.int64).reshape(-1, 2)
+    centroids = np.hstack([np.zeros((ENTRIES, 0), np.int8), *(book for _, _, book in books)])
+    return Codebooks(
+        centroids, np.array([step for _, step, _ in books], dtype=np.float32), windows, np.zeros((len(books) + 1, d))
+    )
 
 
 def wrong_codebooks(books: Codebooks, d: int) -> str:
     """Say what makes arrays no codebooks of d coordinates; nothing where they are codebooks."""
-    centroids, windows, errors = books.centroids, books.windows, books.errors
+    centroids, steps, windows, errors = books.centroids, books.steps, books.windows, books.errors
     if windows.ndim != 2 or windows.shape[1] != 2 or windows.dtype != np.int64:
         return f"windows are {windows.dtype} of shape {windows.shape}; int64 of shape (levels, 2) was expected"
     if not ((windows[:, 0] >= 0) & (windows[:, 0] < windows[:, 1]) & (windows[:, 1] <= d)).all():
@@ -247,10 +268,12 @@ def wrong_codebooks(books: Codebooks, d: int) -> str:
         return f"centroids are of shape {centroids.shape}; ({ENTRIES}, {width}) was expected"
     if errors.ndim != 2 or len(errors) != len(windows) + 1 or not books.width <= errors.shape[1] <= d:
         return f"errors are of shape {errors.shape} for {len(windows)} codebooks of {books.width} coordinates"
-    if centroids.dtype != np.float32 or errors.dtype != np.float64:
-        return f"centroids are {centroids.dtype} and errors {errors.dtype}; float32 and float64 were expected"
-    if not np.isfinite(centroids).all() or not np.isfinite(errors).all() or (errors < 0).any():
-        return "centroids or errors are not finite, or errors negative"
+    if centroids.dtype != np.int8 or errors.dtype != np.float64:
+        return f"centroids are {centroids.dtype} and errors {errors.dtype}; int8 and float64 were expected"
+    if steps.dtype != np.float32 or steps.shape != (len(windows),) or not np.isfinite(steps).all() or (steps < 0).any():
+        return f"steps are no {len(windows)} finite float32 numbers of at least 0"
+    if not np.isfinite(errors).all() or (errors < 0).any():
+        return "errors are not finite, or negative"
     return ""
 
 
@@ -281,7 +304,7 @@ class _Book:
         self.centroids = centroids.astype(dtype, copy=False)
         self.matrix = np.vstack([-centroids.T, half]).astype(dtype)
         self.longest = float(np.sqrt(2 * half.max()))
-        # Of two products of m + 1 numbers each, in unit roundoffs (see firstk.encoder.quantizer.cells).
+        # Of two products of m + 1 numbers each, in unit roundoffs (see firstk.bits.encoding).
         self.roundoff = float(np.finfo(dtype).eps) * _LAMBDA * np.sqrt(centroids.shape[1] + 1)
 
     def nearest(self, rows: np.ndarray, doubt: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,6 +1,9 @@
 """Codes stored as embedded bits: the precision of which bytes, not coordinates, are the parameter.
 
-One fit serves every number of bytes: the first m bytes of a stored code are the code of m bytes.
+One fit serves every number of bytes: the first m bytes of a stored code are the code of m bytes. A string has two
+stages. Each turns numbers into bits and leaves a residual; what its bits stand for is added to what those before it
+stand for. The bytes of codebooks come first, because they need all coordinates at once; the bits of trees follow in the
+order of `allocation`, which knows the error that codebooks leave.
 """
 
 from __future__ import annotations
@@ -13,15 +16,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from firstk._base.checks import bad_parameter, check_matrix, is_int
+from firstk._base.checks import bad_parameter, check_matrix, check_weights, is_int, is_real
 from firstk.bits.allocation import bit_order, bits_of
 from firstk.bits.bit_string import packed, unpacked
-from firstk.bits.cells import Cells
 from firstk.bits.codebooks import Codebooks, joined_books, wrong_codebooks
 from firstk.bits.k_means import ENTRIES
 from firstk.bits.trees import DEPTH, Trees, wrong_trees
 from firstk.exceptions import InvalidInputError
 
+# Names of stored arrays.
+_TREES, _BOOKS = "trees.", "codebooks."
 # What a record holds besides the name; codebooks beside these, where there are any.
 FIELDS = ("d", "order", "offset", "centroids", "squares", "distortion")
 CODEBOOKS = "codebooks"
@@ -40,8 +44,10 @@ class Embedded:
     ----------
     bytes : int, optional
         Of a stored code; None: all that lower the error.
-    cells : Cells, optional
-        What bytes and bits stand for, once fitted: codebooks, then trees.
+    all_trees : Trees, optional
+        What bits stand for, once fitted: a tree for each coordinate of what codebooks leave over.
+    all_books : Codebooks, optional
+        Codebooks of the first coordinates; none (``levels == 0``) where there were too few rows or none were wanted.
     all_bits : ndarray of int, optional
         The coordinate of every bit of trees that lowers the error, in the order of the bits, once fitted.
     offset : ndarray of float32 of shape (d,) or (d + 1,), optional
@@ -58,16 +64,11 @@ class Embedded:
     """
 
     bytes: int | None = None
-    cells: Cells | None = None
+    all_trees: Trees | None = None
+    all_books: Codebooks = field(default_factory=Codebooks.none)
     all_bits: np.ndarray | None = None
     offset: np.ndarray | None = None
     name: str = field(default="embedded", init=False)
-
-    @classmethod
-    def of(cls, cells: Cells, weights: np.ndarray | None = None) -> Embedded:
-        """Return the precision of cells that are fitted, at all bytes they have; `weights` as in `bit_order`."""
-        bits = bit_order(cells.trees.distortion, weights)
-        return cls(cells.codebooks.levels + len(bits) // 8, cells, bits)
 
     # -- the protocol of a precision -------------------------------------------------------------------------
 
@@ -77,12 +78,31 @@ class Embedded:
             raise bad_parameter("k", "bytes_per_vector", "an int of at least 1", k)
         return int(k) * DEPTH // 8 if self.bytes is None else self.bytes
 
-    def fit(self, Z: ArrayLike, weights: np.ndarray | None = None) -> Embedded:
-        """Fit the cells on codes and allocate the bits; raise an error where there are fewer than `bytes`."""
-        return Embedded.of(Cells.fit(check_matrix(Z, "embedded.fit", "Z")), weights).at(self.bytes)
+    def fit(self, Z: ArrayLike) -> Embedded:
+        """Fit codebooks and trees and allocate the bits; raise an error where there are fewer than `bytes`."""
+        return Embedded.fitted(Z).at(self.bytes)
+
+    @classmethod
+    def fitted(cls, Z: ArrayLike, weight: ArrayLike | None = None, *, codebooks: bool = True) -> Embedded:
+        """Fit on codes of shape (n, d), whose rows may have weights; a sample of some thousands is enough.
+
+        Without `codebooks`, trees have all bits. It need not have a byte, as `fit` demands.
+        """
+        Z = check_matrix(Z, "embedded.fit", "Z")
+        weight = check_weights(weight, len(Z), "embedded.fit", "weight")
+        books, left = Codebooks.fit(Z, weight) if codebooks else (Codebooks.none(), Z[:, :0])
+        trees = Trees.fit(np.hstack([left, Z[:, left.shape[1] :]]), weight)
+        return cls(None, trees, books).weighted(None)
+
+    def weighted(self, weights: np.ndarray | None) -> Embedded:
+        """Return all bytes with bits given anew; `weights`, of shape (d,), are what errors of coordinates cost."""
+        return replace(self, bytes=None, all_bits=bit_order(self.trees.distortion, weights))
 
     def quantise(self, Z: ArrayLike) -> np.ndarray:
-        """Return codes as they are stored, uint8 of shape (n, bytes)."""
+        """Return codes as they are stored, uint8 of shape (n, bytes).
+
+        Codes in float32 are rounded already: about one bit in a million differs from what vectors give.
+        """
         Z = check_matrix(Z, "embedded.quantise", "Z", width=self.trees.d)
         books, stored = self.codebooks, np.empty((len(Z), self.n_bytes), dtype=np.uint8)
         step = max(1, _BLOCK_NUMBERS // Z.shape[1])
@@ -115,7 +135,7 @@ class Embedded:
         return Z
 
     def record(self) -> dict[str, object]:
-        """Return the order of the bits and what they stand for: some kilobytes, and 0.9 MB of codebooks."""
+        """Return the order of the bits and what they stand for: some kilobytes, and 0.2 MB of codebooks."""
         trees, bits = self.trees, self.bits
         parts = {
             "centroids": [row[: 2 ** (b + 1) - 1] for row, b in zip(trees.centroids, bits, strict=True)],
@@ -125,8 +145,53 @@ class Embedded:
         arrays = {name: _as_text(np.concatenate(part)) for name, part in parts.items()}
         offset = None if self.offset is None else _as_text(self.offset)
         told = {"precision": self.name, "d": trees.d, "order": self.order.tolist(), "offset": offset} | arrays
-        books = [[window.start, _as_text(book)] for window, book in self.codebooks.books]
+        first, stages = self.codebooks.windows[:, 0].tolist(), self.codebooks
+        steps = zip(first, stages.steps.tolist(), (_as_text(part, "i1") for part in stages.in_steps), strict=True)
+        books = [list(book) for book in steps]
         return told | ({CODEBOOKS: books} if self.levels else {})
+
+    # -- what is stored, and cuts ----------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return what is stored with an encoder, by name."""
+        named = {_TREES + name: part for name, part in self.trees.arrays().items()}
+        named[_TREES + "order"] = self._all_bits.astype(np.int32)
+        return named | {_BOOKS + name: part for name, part in self.all_books.arrays().items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], d: int) -> Embedded:
+        """Rebuild from `arrays`, of which none may be missing; raise ValueError for anything else."""
+        trees, books = (
+            {name.removeprefix(stage): part for name, part in arrays.items() if name.startswith(stage)}
+            for stage in (_TREES, _BOOKS)
+        )
+        if set(trees) != {"centroids", "squares", "distortion", "order"}:
+            raise ValueError(f"arrays {sorted(trees)} of trees; trees have centroids, distortion, order and squares")
+        if set(books) not in ({"centroids", "steps", "windows", "errors"}, set()):
+            raise ValueError(f"arrays {sorted(books)} of codebooks; these have centroids, errors, steps and windows")
+        order = trees.pop("order")
+        made = cls(None, Trees(**trees), Codebooks(**books) if books else Codebooks.none(), order.astype(np.int64))
+        if wrong := made._wrong(d):
+            raise ValueError(wrong)
+        return made
+
+    def _wrong(self, d: int) -> str:
+        """Say what makes this no code of d coordinates; nothing where it is one."""
+        if wrong := wrong_trees(self.trees, d):
+            return f"its trees are damaged: {wrong}"
+        if wrong := wrong_codebooks(self.all_books, d):
+            return f"its codebooks are damaged: {wrong}"
+        order = self._all_bits
+        if order.ndim != 1 or (len(order) and (order.min() < 0 or order.max() >= d)):
+            return f"the order of its bits names no coordinates from 0 to {d - 1}"
+        if len(order) and bits_of(order, d).max() > self.trees.depth:
+            return f"the order of its bits gives a coordinate more than {self.trees.depth} bits"
+        return ""
+
+    def cut(self, k: int) -> Embedded:
+        """Return all bytes of the first k coordinates: their bits in the same order."""
+        order = self._all_bits[self._all_bits < k]
+        return Embedded(None, self.trees.cut(k), self.all_books.cut(k), order)
 
     # -- bytes -----------------------------------------------------------------------------------------------
 
@@ -147,7 +212,19 @@ class Embedded:
     @property
     def trees(self) -> Trees:
         """The trees, one for each coordinate of what codebooks leave over."""
-        return self._cells.trees
+        if self.all_trees is None:
+            raise InvalidInputError(
+                "The precision 'embedded' must be fitted before use: Embedded(bytes).fit(Z), with codes like those "
+                "that will be stored."
+            )
+        return self.all_trees
+
+    @property
+    def coordinate_variances(self) -> np.ndarray:
+        """Variances of the coordinates before anything is taken off, on the rows of the fit."""
+        variances = self.trees.distortion[:, 0].copy()
+        variances[: self.all_books.errors.shape[1]] = self.all_books.errors[0]
+        return variances
 
     @property
     def width(self) -> int:
@@ -162,7 +239,7 @@ class Embedded:
     @cached_property
     def codebooks(self) -> Codebooks:
         """The codebooks of the first bytes, as many as there are bytes for."""
-        return self._cells.codebooks.first(self.n_bytes)
+        return self.all_books.first(self.n_bytes)
 
     @property
     def levels(self) -> int:
@@ -200,7 +277,7 @@ class Embedded:
 
         Where only some codebooks are stored, it is the mean error that these leave over.
         """
-        cut = self.levels < self._cells.codebooks.levels
+        cut = self.levels < self.all_books.levels
         errors = self.codebooks.errors[-1].astype(np.float32)
         found = []
         for i, bits in enumerate(self.bits):
@@ -218,10 +295,16 @@ class Embedded:
         return tables + [(offset[i : i + 1], np.zeros(1, np.float32)) for i in range(self.trees.d, self.width)]
 
     @property
+    def stored_once(self) -> int:
+        """Bytes that the codes of any number of vectors share: codebooks in int8, cells in float32, the order."""
+        cells = (2 ** (self.bits[self.split] + 1) - 1).sum()
+        return int(self.codebooks.centroids.nbytes + self.codebooks.steps.nbytes + 4 * cells + 2 * len(self.order))
+
+    @property
     def expected_error(self) -> float:
         """Mean squared error of a code, on the rows of the fit."""
         error = self.trees.distortion[np.arange(self.trees.d), self.bits]
-        if self.levels < self._cells.codebooks.levels:
+        if self.levels < self.all_books.levels:
             error[: self.codebooks.errors.shape[1]] = self.codebooks.errors[-1]
         return float(error.sum())
 
@@ -253,23 +336,14 @@ class Embedded:
         return codes
 
     @property
-    def _cells(self) -> Cells:
-        if self.cells is None:
-            raise InvalidInputError(
-                "The precision 'embedded' must be fitted before use: Embedded(bytes).fit(Z), with codes like those "
-                "that will be stored."
-            )
-        return self.cells
-
-    @property
     def _all_bits(self) -> np.ndarray:
-        _ = self._cells
+        _ = self.trees
         assert self.all_bits is not None
         return self.all_bits
 
     @property
     def _most(self) -> int:
-        return self._cells.codebooks.levels + len(self._all_bits) // 8
+        return self.all_books.levels + len(self._all_bits) // 8
 
 
 def read_embedded(values: Mapping[str, object]) -> Embedded:
@@ -278,8 +352,7 @@ def read_embedded(values: Mapping[str, object]) -> Embedded:
         made = _read(values)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise InvalidInputError(f"This is no record of the precision 'embedded' ({error!r:.100}).") from None
-    assert made.cells is not None
-    if wrong := wrong_trees(made.trees, made.trees.d) or wrong_codebooks(made.cells.codebooks, made.trees.d):
+    if wrong := made._wrong(made.trees.d):
         raise InvalidInputError(f"This is no record of the precision 'embedded': {wrong}.")
     return made
 
@@ -304,7 +377,7 @@ def _read(values: Mapping[str, object]) -> Embedded:
     error = [np.pad(row, (0, depth + 1 - len(row)), mode="edge") for row in _split(values["distortion"], bits + 1)]
     trees = Trees(centroids, squares, np.stack(error).astype(np.float64))
     size = books.levels + len(order) // 8
-    return Embedded(size, Cells(trees, books), order, _read_offset(values["offset"], d))
+    return Embedded(size, trees, books, order, _read_offset(values["offset"], d))
 
 
 def _read_codebooks(listed: object, d: int) -> Codebooks:
@@ -314,10 +387,10 @@ def _read_codebooks(listed: object, d: int) -> Codebooks:
     if not isinstance(listed, list) or not listed:
         raise ValueError("no codebooks")
     books = []
-    for start, text in listed:
-        if not is_int(start) or start < 0:
-            raise ValueError("the first coordinate of a codebook is a number")
-        books.append((int(start), _numbers(text).reshape(ENTRIES, -1)))
+    for start, step, text in listed:
+        if not is_int(start) or start < 0 or not is_real(step):
+            raise ValueError("the first coordinate and the step of a codebook are numbers")
+        books.append((int(start), float(step), _numbers(text, "i1").reshape(ENTRIES, -1)))
     return joined_books(books, d)
 
 
@@ -330,14 +403,14 @@ def _read_offset(text: object, d: int) -> np.ndarray | None:
     return numbers
 
 
-def _as_text(numbers: np.ndarray) -> str:
-    return base64.b64encode(np.ascontiguousarray(numbers, dtype="<f4").tobytes()).decode("ascii")
+def _as_text(numbers: np.ndarray, dtype: str = "<f4") -> str:
+    return base64.b64encode(np.ascontiguousarray(numbers, dtype=dtype).tobytes()).decode("ascii")
 
 
-def _numbers(text: object) -> np.ndarray:
+def _numbers(text: object, dtype: str = "<f4") -> np.ndarray:
     if not isinstance(text, str):
         raise TypeError("numbers are stored as text")
-    return np.frombuffer(base64.b64decode(text, validate=True), dtype="<f4").astype(np.float32)
+    return np.frombuffer(base64.b64decode(text, validate=True), dtype=dtype).astype(dtype[-2:])
 
 
 def _split(text: object, counts: np.ndarray) -> list[np.ndarray]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from firstk.bits.quantizer import EmbeddedQuantizer
 from firstk.data.stamp import CodeStamp
-from firstk.encoder.quantizer import EmbeddedQuantizer
 from firstk.exceptions import InvalidInputError
 
 

@@ -21,13 +21,12 @@ from firstk._base.json_records import to_plain
 from firstk._base.linalg import signed
 from firstk._base.progress import tracked
 from firstk._base.rows import Rows, as_dense, is_sparse, projected, unit_rows
-from firstk.bits.cells import Cells
 from firstk.bits.embedded import Embedded
+from firstk.bits.quantizer import METRICS, EmbeddedQuantizer
+from firstk.bits.weights import check_tau, document_weights, query_weights
 from firstk.data.stamp import CodeStamp
 from firstk.encoder.network import Network, restore_mlp
 from firstk.encoder.profile import RowProfile
-from firstk.encoder.quantizer.embedded import METRICS, EmbeddedQuantizer
-from firstk.encoder.quantizer.weights import DOCUMENTS_TAU, check_tau, document_weights, query_weights
 from firstk.encoder.record import FitRecord, ModelShape, read_config
 from firstk.encoder.storage.card import model_card
 from firstk.encoder.storage.folder import model_files, parse_model, read_model, write_model
@@ -50,7 +49,6 @@ _SPARSE_SHARE = 0.1
 _ARRAYS = ("components", "spectrum", "mean", "query_mean", "decoder", "origin")
 _HEAD_ARRAYS = ("weight", "offset", "quadratic")
 _OWN_HEADS = ("own_weight", "own_offset")
-_BIT_WEIGHTS = "trees.weights"
 _LEARNED = "learned"
 _PROFILE = "profile"
 
@@ -143,10 +141,8 @@ class FittedEncoder:
         the network's output).
     origin : ndarray of shape (p,) or None
         What decoding adds; None adds the mean.
-    cells : Cells or None
+    cells : Embedded or None
         What bytes stand for, for `quantizer`; None where they have not been fitted, or were not saved.
-    bit_weights : ndarray of shape (d,) or None
-        What a unit of squared error of each coordinate costs, when bits are given to coordinates; None: the same.
     sample : mapping or None
         Rows of the fit ("X", maybe "weight"), from which `quantizer` fits cells when it is first asked for; not saved.
     learned : ndarray of uint64 or None
@@ -168,8 +164,7 @@ class FittedEncoder:
     record: FitRecord = field(default_factory=FitRecord)
     network: Network | None = None
     origin: np.ndarray | None = None
-    cells: Cells | None = None
-    bit_weights: np.ndarray | None = None
+    cells: Embedded | None = None
     sample: Mapping[str, Rows] | None = field(default=None, repr=False)
     learned: np.ndarray | None = field(default=None, repr=False)
     profile: RowProfile | None = field(default=None, repr=False)
@@ -265,7 +260,6 @@ class FittedEncoder:
             pinned=min(self.pinned, k),
             # A cut code that is brought to unit norm is another code, with cells of its own.
             cells=None if self.cells is None or self.normalized else self.cells.cut(k),
-            bit_weights=None if self.bit_weights is None else self.bit_weights[:k],
             profile=None if self.profile is None else self.profile.cut(k),
         )
 
@@ -332,20 +326,17 @@ class FittedEncoder:
         """
         check_choice(metric, METRICS, "metric", "quantizer")
         made, documents = self._with_cells(rows)
-        cells = made.cells
-        assert cells is not None
-        default = document_weights(cells) if made.bit_weights is None else made.bit_weights
-        quantizer = EmbeddedQuantizer(made, Embedded.of(cells, default), metric)
-        if queries is None and tau is None:
-            return quantizer.at(bytes)
+        assert made.cells is not None
         power = None if tau is None else check_tau(tau)
-        weights = (
-            document_weights(cells, DOCUMENTS_TAU if power is None else power)
-            if queries is None
-            else query_weights(quantizer.at(bytes), queries, documents, power)
-        )
-        made = replace(made, bit_weights=weights)
-        return EmbeddedQuantizer(made, Embedded.of(cells, weights).at(bytes), metric)
+        quantizer = EmbeddedQuantizer(made, made.cells.at(bytes), metric)
+        if queries is not None:
+            weights = query_weights(quantizer, queries, documents, power)
+        elif power is not None:
+            weights = document_weights(made.cells, power)
+        else:
+            return quantizer
+        cells = made.cells.weighted(weights)
+        return EmbeddedQuantizer(replace(made, cells=cells), cells.at(bytes), metric)
 
     def with_cells(self, rows: MatrixLike | None = None) -> FittedEncoder:
         """Return the encoder with its cells, fitted now if they have not been asked for, or on `rows`."""
@@ -369,10 +360,10 @@ class FittedEncoder:
         return replace(self, cells=cells, sample=None), None if self.sample is None else self.sample["X"]
 
     @cached_property
-    def _sampled_cells(self) -> Cells | None:
+    def _sampled_cells(self) -> Embedded | None:
         return None if self.sample is None else self._cells_of(self.sample)
 
-    def _cells_of(self, sample: Mapping[str, Rows]) -> Cells:
+    def _cells_of(self, sample: Mapping[str, Rows]) -> Embedded:
         """Return cells of the codes of some rows, summed in float64: on any processor they are nearly the same.
 
         Codes that are not searched, because they learned from scored pairs, have no codebooks: the order of all pairs,
@@ -382,7 +373,18 @@ class FittedEncoder:
         X = X.astype(np.float64) if is_sparse(X) else np.asarray(X, dtype=np.float64)
         weight = sample.get("weight")
         weight = None if weight is None else np.asarray(weight)
-        return Cells.fit(self.encode(X, owner="quantizer"), weight, codebooks=self.record.searched)
+        cells = Embedded.fitted(self.encode(X, owner="quantizer"), weight, codebooks=self.record.searched)
+        return cells.weighted(document_weights(cells))
+
+    def stored_once(self, axes: slice | np.ndarray) -> int:
+        """Return the bytes, in float32, of what turns vectors into some coordinates: numbers that are not zero.
+
+        Columns that are kept as they are have one such number for each axis.
+        """
+        parts = [self.components[axes], self.mean]
+        parts += [] if np.array_equal(self.mean, self.query_mean) else [self.query_mean]
+        parts += [] if self.network is None else self.network.arrays().values()
+        return 4 * sum(int(np.count_nonzero(part)) for part in parts)
 
     def fingerprint(self, k: int | None = None) -> str:
         """Return a checksum of all that turns a vector into its first k coordinates."""
@@ -451,14 +453,13 @@ class FittedEncoder:
         cells = self.cells if self.cells is not None else self._storable_cells
         if cells is not None:
             arrays |= cells.arrays()
-            arrays |= {} if self.bit_weights is None else {_BIT_WEIGHTS: self.bit_weights}
         arrays |= {} if self.learned is None else {_LEARNED: self.learned}
         if self.profile is not None:
             arrays |= under(_PROFILE, self.profile.to_arrays())
         return to_plain(shape) | record.to_json(), arrays, model_card(shape, record)
 
     @property
-    def _storable_cells(self) -> Cells | None:
+    def _storable_cells(self) -> Embedded | None:
         """The cells of the sample; None where its numbers are too large for them, which is no reason not to save."""
         try:
             return self._sampled_cells
@@ -482,7 +483,7 @@ class FittedEncoder:
         try:
             shape, record = read_config(config, path)
             network, d, p = _restored_network(shape, arrays, module, path), shape.d, shape.p
-            cells, bit_weights = _restored_cells(arrays, d, path)
+            cells = _restored_cells(arrays, d, path)
             learned = arrays.pop(_LEARNED, None)
             if learned is not None and not are_hashes(learned):
                 raise CorruptModelError(f"'{path}': array '{_LEARNED}' is no ascending list of hashes of 64 bits.")
@@ -497,7 +498,6 @@ class FittedEncoder:
                 record=record,
                 network=network,
                 cells=cells,
-                bit_weights=bit_weights,
                 learned=learned,
                 profile=RowProfile.from_arrays(described, d, p) if described else None,
             )
@@ -557,21 +557,15 @@ def _restored_head(shape: ModelShape, arrays: Mapping[str, np.ndarray], path: st
     )
 
 
-def _restored_cells(arrays: dict[str, np.ndarray], d: int, path: str | Path) -> tuple[Cells | None, np.ndarray | None]:
-    """Take cells and the weights of their errors out of `arrays`; None of models that were saved without."""
+def _restored_cells(arrays: dict[str, np.ndarray], d: int, path: str | Path) -> Embedded | None:
+    """Take cells out of `arrays`; None of models that were saved without."""
     own = {name: arrays.pop(name) for name in list(arrays) if name.startswith(("trees.", "codebooks."))}
     if not own:
-        return None, None
-    weights = own.pop(_BIT_WEIGHTS, None)
+        return None
     try:
-        cells = Cells.from_arrays(own, d)
+        return Embedded.from_arrays(own, d)
     except ValueError as error:
         raise CorruptModelError(f"'{path}' is a damaged firstk model: {error}.") from None
-    if weights is not None and (
-        weights.shape != (d,) or weights.dtype != np.float64 or not np.isfinite(weights).all() or (weights < 0).any()
-    ):
-        raise CorruptModelError(f"'{path}': array '{_BIT_WEIGHTS}' is no {d} finite numbers of at least 0.")
-    return cells, weights
 
 
 def _restored_network(

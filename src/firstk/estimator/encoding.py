@@ -16,13 +16,13 @@ import numpy as np
 from firstk import __version__
 from firstk._base.checks import check_choice, check_prefix
 from firstk.bits.embedded import Embedded
+from firstk.bits.quantizer import METRICS, EmbeddedQuantizer
 from firstk.data.files.contract import Batch, CodeRecord, must_be_restored
 from firstk.data.files.vector_table import open_vectors
 from firstk.data.precision import PRECISIONS, Precision, resolve_precision
 from firstk.data.stamp import CodeStamp
 from firstk.encoder.code_map import CodeMap
 from firstk.encoder.fitted import FittedEncoder
-from firstk.encoder.quantizer import METRICS, EmbeddedQuantizer
 from firstk.exceptions import InvalidInputError
 
 SIDES = ("document", "query")

@@ -71,8 +71,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from torch import nn
 
+    from firstk.bits.quantizer import EmbeddedQuantizer
     from firstk.data.files import VectorTable
-    from firstk.encoder.quantizer import EmbeddedQuantizer
     from firstk.estimator.fit_files import Stream
 
     Method = TypeVar("Method")

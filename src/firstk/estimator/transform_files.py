@@ -123,7 +123,7 @@ def transform_files(
         files evenly chosen), and are stored in the file. Larger numbers that come later are clipped, and counted. The
         cells of embedded bits are the encoder's own.
     bytes_per_vector : int, optional
-        Store embedded bits of so many bytes, of which every prefix is a code; ``firstk.encoder.quantizer`` explains
+        Store embedded bits of so many bytes, of which every prefix is a code; ``firstk.bits.quantizer`` explains
         them. They have no k. Where the encoder is None and `source` holds embedded bits, these are cut.
     metric : {"cosine", "inner_product", "l2"}, optional
         What products of queries with embedded bits serve; cosine if not given.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from firstk._base.checks import check_choice
-from firstk._base.json_records import Count, NonNegative, check_fields
+from firstk._base.json_records import Allowed, Count, NonNegative, check_fields
 from firstk.data.precision import PRECISIONS
 
 # Codes that are not the encoder's own, beside baselines by name.
@@ -27,12 +28,14 @@ class Point:
     precision : str
         A name in `firstk.data.precision.PRECISIONS`; "product quantizer" for codes of faiss.
     bytes : int
-        Of one stored vector.
+        Of one stored vector; points are ranked by these.
     score : float
     seconds : float, optional
         Of one exact search, where that was measured.
     code : str
         Whose code it is: "" for the encoder's own, else the name of a baseline, or "raw vectors".
+    stored_once : int, optional
+        Bytes that all stored vectors share: axes, centroids, cells.
     queries : {"float32", "binary"}
         How queries are held: as they are, or as bits like the stored codes.
     """
@@ -44,11 +47,16 @@ class Point:
     seconds: NonNegative | None = None
     code: str = ""
     queries: str = "float32"
+    stored_once: Annotated[int, Allowed("an int of at least 0", lambda n: n >= 0)] | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
         check_choice(self.precision, _ORDER, "precision", "Point")
         check_choice(self.queries, ("float32", "binary"), "queries", "Point")
+
+    def bytes_in_all(self, rows: int) -> float:
+        """Return the bytes of each of so many vectors, with its share of what is stored once."""
+        return self.bytes + (self.stored_once or 0) / rows
 
     @property
     def own(self) -> bool:

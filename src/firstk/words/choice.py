@@ -16,6 +16,8 @@ RAW, EMBEDDED, PRODUCT_QUANTIZER = "raw vectors", "embedded", "product quantizer
 HEAVY = 0.8
 # Differences in share that are worth a sentence.
 NOTABLE = 0.005
+# What is stored once is worth a sentence from this share of the codes on.
+SHARED = 0.01
 # Said once wherever embedded bits are recommended.
 ABOUT_BITS = (
     "Embedded bits: each vector becomes a string of bytes, the most important bits first. It can be cut after any "
@@ -55,7 +57,9 @@ def _what(choice: Choice, advised: Offer, rows: int | None) -> str:
     told = f"{_lead(advised)} {point}: {number_of(point.bytes, 'byte')} per vector{instead}."
     if rows is not None:
         stored = "" if before is None else f" instead of {bytes_text(rows * before)}"
-        told += f" {rows:,} vectors take {bytes_text(rows * point.bytes)}{stored}."
+        once = point.stored_once or 0
+        shared = f", and {bytes_text(once)} once for axes and cells" if once >= SHARED * rows * point.bytes else ""
+        told += f" {rows:,} vectors take {bytes_text(rows * point.bytes)}{stored}{shared}."
     return told
 
 

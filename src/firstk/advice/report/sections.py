@@ -177,12 +177,13 @@ def _fronts(evaluation: Evaluation) -> Table:
     rows = []
     for point in sorted(shown, key=lambda o: (o.bytes, -o.score)):
         name, own = name_of_point(point), not point.code and point.precision != PRODUCT_QUANTIZER
-        cells = (f"{point.bytes:,}", score_text(point.score, 4), _interval(evaluation.interval_of(point)))
+        once = NOTHING if point.stored_once is None else bytes_text(point.stored_once)
+        cells = (f"{point.bytes:,}", once, score_text(point.score, 4), _interval(evaluation.interval_of(point)))
         whose = f"{evaluation.label or 'this model'}, {name}" if own else name
         rows.append(Row(whose, cells, "" if point.code else "chosen"))
     return Table(
         (f"{evaluation.metric}: this model in bold, others beside it",),
-        ("stored", "bytes per vector", "score", f"{100 * CONFIDENCE:g} % interval"),
+        ("stored", "bytes per vector", "once", "score", f"{100 * CONFIDENCE:g} % interval"),
         tuple(rows),
         folded="The best of each code for its size, as a table",
     )

@@ -12,7 +12,7 @@ from firstk._base.json_records import from_plain, to_plain
 
 if TYPE_CHECKING:
     from firstk._base.array_types import MatrixLike
-    from firstk.encoder.quantizer import EmbeddedQuantizer
+    from firstk.bits import EmbeddedQuantizer
 
 # Errors of new rows may be so many times those of the fit.
 RATIO = 1.5

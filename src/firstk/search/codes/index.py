@@ -17,9 +17,9 @@ import numpy as np
 from firstk._base.checks import bad_parameter, check_choice, check_verbose, is_int
 from firstk._base.progress import Verbose, showing
 from firstk._base.rows import is_sparse
+from firstk.bits import METRICS, EmbeddedQuantizer
 from firstk.data import CodeStamp
 from firstk.encoder import check_fitted
-from firstk.encoder.quantizer import METRICS, EmbeddedQuantizer
 from firstk.exceptions import InvalidInputError
 from firstk.search.codes import scan as code_scan
 from firstk.search.codes.cell_fit import Fit, FitWarning
@@ -126,7 +126,7 @@ class CodeIndex:
         bytes : int or None
             Of each row; None: all that lower the error of the codes.
         metric : {"cosine", "inner_product", "l2"}
-            See :mod:`firstk.encoder.quantizer.embedded` for what is compared.
+            See :mod:`firstk.bits.quantizer` for what is compared.
         ids : array-like of int, optional
             One for each row; 0 to n - 1 if not given.
         engine : {"auto", "compiled", "numpy"}
@@ -309,7 +309,7 @@ class CodeIndex:
             ids, near = self._nearest(now, queries, n, threads)
             work = np.full(len(queries), len(now) * now.rows.packing.planes)
             return SearchResult(ids, self._scores(queries, near), work, len(now) * self.quantizer.k, encoding)
-        floats = FloatCodes.of(rerank, rerank_ids, self.quantizer.trees.d, owner)
+        floats = FloatCodes.of(rerank, rerank_ids, self.quantizer.embedded.trees.d, owner)
         size = (
             min(len(now), _SHORTLIST * n) if shortlist is None else _checked_count(shortlist, "shortlist", now, owner)
         )

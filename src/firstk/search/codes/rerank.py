@@ -16,7 +16,7 @@ from firstk.search.rows_and_ids import as_ids
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from firstk.encoder.quantizer import EmbeddedQuantizer
+    from firstk.bits import EmbeddedQuantizer
 
 # Numbers of the shortlists that are scored at once.
 _NUMBERS = 1 << 22

@@ -3,7 +3,7 @@
 There are four cases. Vectors are encoded by an encoder, or kept and perhaps cut. Codes that an encoder made are kept,
 byte for byte from file to file, or cut by the encoder that made them, which alone knows the stamp of shorter ones.
 Codes are never encoded again. Embedded bits stay in files, where their bytes can be cut: what they decode to need not
-be the encoder's own coordinates (`firstk.encoder.quantizer` adds a mean to some), and a store is searched with those.
+be the encoder's own coordinates (`firstk.bits.quantizer` adds a mean to some), and a store is searched with those.
 """
 
 from __future__ import annotations

@@ -15,12 +15,11 @@ import numpy as np
 
 from firstk._base.array_types import MatrixLike
 from firstk._base.checks import bad_parameter, is_real
-from firstk.bits.cells import Cells
 from firstk.bits.embedded import Embedded
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from firstk.encoder.quantizer.embedded import EmbeddedQuantizer
+    from firstk.bits.quantizer import EmbeddedQuantizer
 
 # Without queries, and the choices with them.
 DOCUMENTS_TAU, TAUS = 1 / 3, (0.0, 0.5, 1.0)
@@ -35,9 +34,9 @@ def check_tau(tau: object) -> float:
     return float(tau)
 
 
-def document_weights(cells: Cells, tau: float = DOCUMENTS_TAU) -> np.ndarray:
+def document_weights(embedded: Embedded, tau: float = DOCUMENTS_TAU) -> np.ndarray:
     """Return the weights where documents stand for queries: powers of the variances of the coordinates."""
-    return np.asarray(cells.variances**tau)
+    return np.asarray(embedded.coordinate_variances**tau)
 
 
 def query_weights(
@@ -56,7 +55,7 @@ def query_weights(
         If not given, chosen by the recall@10 of the neighbors by codes in floating point; of equals the smallest.
     """
     Q = quantizer.query_encoder.encode(queries, side="query", owner="quantizer").astype(np.float64)
-    d = quantizer.trees.d
+    d = quantizer.embedded.trees.d
     if tau is not None:
         return np.asarray((Q[:, :d] ** 2).mean(axis=0) ** tau)
     held, seen = Q[::_HELD_OUT][:_MOST_QUERIES], np.delete(Q, np.s_[::_HELD_OUT], axis=0)
@@ -76,9 +75,9 @@ def query_weights(
 def _recall(
     quantizer: EmbeddedQuantizer, queries: np.ndarray, Z: np.ndarray, near: np.ndarray, weights: np.ndarray
 ) -> float:
-    weighted = Embedded.of(quantizer.embedded._cells, weights)
+    weighted = quantizer.embedded.weighted(weights)
     other = replace(quantizer, embedded=weighted.at(min(quantizer.bytes, _BYTES, weighted.n_bytes)))
-    found = _neighbors(other.scores(queries, other.encode_codes(Z)))
+    found = _neighbors(other.scores(queries, other.embedded.quantise(Z)))
     return float(np.mean([len(np.intersect1d(*pair)) for pair in zip(found, near, strict=True)]))
 
 

@@ -11,10 +11,11 @@ from scipy import sparse
 
 from firstk import Fisher, FittedEncoder, PrefixEncoder, Similarity
 from firstk._base.tensors import to_bytes
+from firstk.bits import encoding as cells
+from firstk.bits.quantizer import METRICS
+from firstk.bits.weights import TAUS
 from firstk.data.task import Pairs
 from firstk.encoder.network import TrainedMLP
-from firstk.encoder.quantizer import METRICS, cells
-from firstk.encoder.quantizer.weights import TAUS
 from firstk.encoder.storage.folder import read_model, write_model
 from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.integrations import parts
@@ -94,11 +95,11 @@ def test_batches_do_not_matter(encoder, dtype, monkeypatch):
 
 def test_bytes_are_those_of_codes_in_float64(encoder):
     quantizer = encoder.quantizer()
-    exact = quantizer.encode_codes(encoder.encoder_.encode(X.astype(np.float64)))
+    exact = quantizer.embedded.quantise(encoder.encoder_.encode(X.astype(np.float64)))
     np.testing.assert_array_equal(quantizer.encode(X), exact)
     np.testing.assert_array_equal(quantizer.encode(X.astype(np.float64)), exact)
     # Codes that were rounded differ near thresholds only.
-    assert np.mean(bits(quantizer.encode_codes(encoder.transform(X))) != bits(exact)) < 1e-4
+    assert np.mean(bits(quantizer.embedded.quantise(encoder.transform(X))) != bits(exact)) < 1e-4
 
 
 @pytest.mark.parametrize("name", ["reconstruction", "neighbors"])
@@ -131,14 +132,14 @@ def test_products_that_are_off_by_their_rounding_change_no_byte(name, monkeypatc
 def test_rows_between_centroids_are_encoded_alike_by_products_that_are_off_by_their_rounding(monkeypatch):
     encoder = FITS["codebooks"]()
     quantizer = encoder.quantizer()
-    book = quantizer.codebooks.books[0][1].astype(np.float64)
+    book = quantizer.embedded.codebooks.books[0][1].astype(np.float64)
     rows = np.vstack([(book[:-1] + book[1:]) / 2 @ encoder.components_[: book.shape[1]] + encoder.mean_, MANY[:300]])
     true = cells._Coordinates.approximate
     for dtype in (np.float32, np.float64):
         vectors = rows.astype(dtype)
         codes = quantizer.encode(vectors)
         # Decided one by one, in float64: the reference.
-        books = quantizer.codebooks
+        books = quantizer.embedded.codebooks
         source = cells._Coordinates(encoder.encoder_, np.arange(books.width), vectors, np.float64)
         Z = source.exact_rows(books.width)(np.arange(len(rows)))
         np.testing.assert_array_equal(codes[:, : books.levels], books._one_by_one(Z)[0])
@@ -173,7 +174,7 @@ def test_a_network_gives_the_same_bytes_for_any_batches():
     quantizer = encoder.quantizer(rows=X)
     codes = quantizer.encode(X)
     np.testing.assert_array_equal(np.concatenate([quantizer.encode(row[None]) for row in X]), codes)
-    np.testing.assert_array_equal(codes, quantizer.encode_codes(encoder.encode(X.astype(np.float64))))
+    np.testing.assert_array_equal(codes, quantizer.embedded.quantise(encoder.encode(X.astype(np.float64))))
 
 
 # -- the sample ----------------------------------------------------------------------------------------------------
@@ -181,10 +182,11 @@ def test_a_network_gives_the_same_bytes_for_any_batches():
 
 def assert_same(first, second, depth=8):
     """Compare trees up to a depth."""
+    trees = first.embedded.trees, second.embedded.trees
     for name in ("centroids", "squares"):
-        parts = (getattr(made.trees, name)[:, : 2 ** (depth + 1) - 1] for made in (first, second))
+        parts = (getattr(made, name)[:, : 2 ** (depth + 1) - 1] for made in trees)
         np.testing.assert_allclose(*parts, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(*(made.trees.distortion[:, : depth + 1] for made in (first, second)), rtol=1e-5)
+    np.testing.assert_allclose(*(made.distortion[:, : depth + 1] for made in trees), rtol=1e-5)
 
 
 def test_streams_merges_and_parts_keep_the_sample(monkeypatch):
@@ -255,7 +257,7 @@ def test_codes_of_scored_pairs_have_no_codebooks_unless_there_is_a_store(scored,
         fitted.save(tmp_path / "model")
         fitted = FittedEncoder.load(tmp_path / "model")
     for quantizer in (fitted.quantizer(), fitted.quantizer(rows=MANY)):
-        assert (quantizer.codebooks.levels > 0) == codebooks
+        assert (quantizer.embedded.codebooks.levels > 0) == codebooks
 
 
 def test_sparse_rows_that_stay_sparse(monkeypatch):
@@ -283,22 +285,24 @@ def test_scores_by_definition(encoder, metric):
     else:
         # The expected squared distance to all rows of the cell: of z = c + r, with r in the cell of a tree,
         # E[z^2] = c^2 + 2 c E[r] + E[r^2], summed over coordinates.
-        trees, named = quantizer.trees, cut.embedded.named_cells(codes)
+        trees, named = quantizer.embedded.trees, cut.embedded.named_cells(codes)
         index = [2**b - 1 + c for b, c in zip(cut.embedded.bits, named.T, strict=True)]
         means, squares = (
             np.stack([part[i, at] for i, at in enumerate(index)]) for part in (trees.centroids, trees.squares)
         )
         books = np.zeros((trees.d, N))
-        books[: cut.codebooks.width] = cut.codebooks.sums(codes[:, : cut.codebooks.levels]).T
-        if cut.codebooks.levels < quantizer.codebooks.levels:  # cut among codebooks: the error that these leave
-            width = cut.codebooks.errors.shape[1]
-            squares[:width] = means[:width] ** 2 + cut.codebooks.errors[-1][:, None]
+        books[: cut.embedded.codebooks.width] = cut.embedded.codebooks.sums(codes[:, : cut.embedded.codebooks.levels]).T
+        if (
+            cut.embedded.codebooks.levels < quantizer.embedded.codebooks.levels
+        ):  # cut among codebooks: the error that these leave
+            width = cut.embedded.codebooks.errors.shape[1]
+            squares[:width] = means[:width] ** 2 + cut.embedded.codebooks.errors[-1][:, None]
         expected = 2 * queries @ Z.T - (books**2 + 2 * books * means + squares).sum(axis=0)
     np.testing.assert_allclose(scores, expected, rtol=2e-4, atol=2e-4)
     # The same from tables of cells, as searches compute it.
-    books = cut.codebooks.sums(codes[:, : cut.codebooks.levels])
+    books = cut.embedded.codebooks.sums(codes[:, : cut.embedded.codebooks.levels])
     found = queries[:, : books.shape[1]] @ books.T
-    named = np.pad(cut.embedded.named_cells(codes), ((0, 0), (0, cut.k - cut.trees.d)))
+    named = np.pad(cut.embedded.named_cells(codes), ((0, 0), (0, cut.k - cut.embedded.trees.d)))
     for i in range(cut.k):
         found += queries[:, [i]] * cut.stored.cell_tables[i][0][named[:, i]]
     np.testing.assert_allclose(found, queries @ Z.T, rtol=2e-4, atol=2e-4)
@@ -335,7 +339,7 @@ def test_orthonormal_axes_are_scored_as_vectors(name):
 
 def test_a_decoded_code_without_bits_is_the_mean(reconstruction):
     quantizer = reconstruction.quantizer(1, metric="l2")
-    without = np.flatnonzero(quantizer.bits == 0)
+    without = np.flatnonzero(quantizer.embedded.bits == 0)
     np.testing.assert_allclose(quantizer.decode(quantizer.encode(X))[:, without], 0, atol=1e-5)
 
 
@@ -362,21 +366,24 @@ def test_queries_move_bits_to_where_they_look(reconstruction):
          @ reconstruction.components_[6:8]).astype(np.float32) * [1]  # fmt: skip
     plain = reconstruction.quantizer(4, metric="l2", tau=0.0)
     asked = reconstruction.quantizer(4, metric="l2", queries=Q, tau=1.0)
-    assert asked.bits[6:8].sum() > plain.bits[6:8].sum()
+    assert asked.embedded.bits[6:8].sum() > plain.embedded.bits[6:8].sum()
     moments = (asked.encode_query(Q).astype(float) ** 2).mean(0)
-    np.testing.assert_allclose(asked.encoder.bit_weights, moments, rtol=1e-5)
+    np.testing.assert_array_equal(asked.embedded.order, asked.embedded.weighted(moments).at(asked.bytes).order)
     assert asked.fingerprint != plain.fingerprint
     # Chosen among the three, on queries that the weights were not computed from.
     chosen = reconstruction.quantizer(4, metric="l2", queries=Q)
-    assert any(np.allclose(chosen.encoder.bit_weights, moments**tau, rtol=1e-4) for tau in TAUS)
+    orders = [chosen.embedded.weighted(moments**tau).at(4).order for tau in TAUS]
+    assert any(np.array_equal(chosen.embedded.order, order) for order in orders)
+    assert not all(np.array_equal(chosen.embedded.order, order) for order in orders)
 
 
 def test_documents_stand_for_queries(reconstruction):
     default, plain = reconstruction.quantizer(), reconstruction.quantizer(tau=0)
-    assert reconstruction.encoder_.bit_weights is None
-    np.testing.assert_allclose(plain.encoder.bit_weights, 1.0)
+    cells = reconstruction.encoder_.with_cells().cells
+    np.testing.assert_array_equal(plain.embedded.order, cells.weighted(None).order)
+    assert not np.array_equal(plain.embedded.order, default.embedded.order)
     given = reconstruction.quantizer(tau=1 / 3)
-    np.testing.assert_array_equal(given.bit_order, default.bit_order)
+    np.testing.assert_array_equal(given.embedded.order, default.embedded.order)
 
 
 def test_choosing_tau_needs_documents_and_queries(reconstruction):
@@ -392,6 +399,35 @@ def test_choosing_tau_needs_documents_and_queries(reconstruction):
             reconstruction.quantizer(2, tau=tau)
 
 
+# -- bytes in all --------------------------------------------------------------------------------------------------
+
+
+def test_what_is_stored_once_is_counted(encoder):
+    fitted = encoder.encoder_
+    for bytes in {1, 5, encoder.quantizer().bytes} - set(range(encoder.quantizer().bytes + 1, 6)):
+        quantizer = encoder.quantizer(bytes)
+        embedded = quantizer.embedded
+        books = sum(256 * (window.stop - window.start) + 4 for window, _ in embedded.codebooks.books)
+        cells = sum(4 * (2 ** (bits + 1) - 1) for bits in embedded.bits if bits)
+        axes = [fitted.components[embedded.used], fitted.mean]
+        axes += [] if (fitted.mean == fitted.query_mean).all() else [fitted.query_mean]
+        numbers = sum(np.count_nonzero(part) for part in axes)
+        assert quantizer.stored_once == books + cells + 2 * len(embedded.order) + 4 * numbers
+        assert quantizer.bytes_in_all(100) == bytes + quantizer.stored_once / 100
+    for rows in (0, 1.5, "all", True):
+        with pytest.raises(InvalidInputError, match="'rows'"):
+            quantizer.bytes_in_all(rows)
+
+
+def test_a_network_and_columns_that_are_kept_count():
+    columns = FittedEncoder(np.eye(6)[:3], np.ones(3), np.zeros(6), np.zeros(6))
+    assert columns.stored_once(slice(2)) == 4 * 2
+    weights = [np.ones((4, 6)), np.ones((3, 4))]
+    network = TrainedMLP(weights, [np.ones(4), np.ones(3)], False)
+    deep = replace(columns, components=np.eye(3), network=network)
+    assert deep.stored_once(slice(3)) == 4 * (3 + 24 + 12 + 7)
+
+
 # -- cuts of encoders, and storage -----------------------------------------------------------------------------------
 
 
@@ -399,9 +435,11 @@ def test_encoders_that_are_cut(encoder):
     k = min(3, encoder.n_components_)
     short = encoder[:k]
     quantizer = short.quantizer()
-    assert quantizer.trees.d == k
+    assert quantizer.embedded.trees.d == k
     if not encoder.encoder_.normalized:
-        np.testing.assert_array_equal(quantizer.trees.centroids, encoder.quantizer().trees.centroids[:k])
+        np.testing.assert_array_equal(
+            quantizer.embedded.trees.centroids, encoder.quantizer().embedded.trees.centroids[:k]
+        )
     loaded = replace(encoder.encoder_.with_cells(), sample=None)[:k]
     if encoder.encoder_.normalized:
         with pytest.raises(InvalidInputError, match="brings codes to unit norm"):
@@ -443,8 +481,10 @@ def test_a_saved_encoder_has_trees_whether_or_not_they_were_asked_for(tmp_path):
         (lambda a: a.update({"trees.squares": a["trees.squares"] * np.float32(np.nan)}), "NaN"),
         (lambda a: a.update({"trees.distortion": -a["trees.distortion"]}), "negative"),
         (lambda a: a.update({"trees.distortion": a["trees.distortion"][0]}), "trees"),
-        (lambda a: a.update({"trees.weights": np.ones(2)}), "trees.weights"),
-        (lambda a: a.update({"trees.weights": np.full(3, -1.0)}), "trees.weights"),
+        (lambda a: a.update({"trees.order": np.array([0, 3], np.int32)}), "coordinates from 0 to 2"),
+        (lambda a: a.update({"trees.order": np.array([0, -1], np.int32)}), "coordinates from 0 to 2"),
+        (lambda a: a.update({"trees.order": np.zeros(9, np.int32)}), "more than 8 bits"),
+        (lambda a: a.update({"trees.order": np.zeros((2, 2), np.int32)}), "coordinates from 0 to 2"),
     ],
 )
 def test_damaged_trees_are_refused(change, said, tmp_path):
@@ -502,7 +542,7 @@ def test_errors_name_what_is_wrong(reconstruction):
     with pytest.raises(InvalidInputError, match="12 columns"):
         quantizer.encode(X[:, :5])
     with pytest.raises(InvalidInputError, match="12 columns"):
-        quantizer.encode_codes(X[:, :5])
+        quantizer.embedded.quantise(X[:, :5])
     other = PrefixEncoder(4).fit(X[:100]).quantizer(2)
     quantizer.check_codes(reconstruction.quantizer(2).fingerprint)
     with pytest.raises(InvalidInputError, match="were made by encoder"):

@@ -32,17 +32,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from firstk._base.array_types import MatrixLike
-from firstk._base.checks import bad_parameter, check_choice, check_matrix
-from firstk.bits.codebooks import Codebooks
+from firstk._base.checks import bad_parameter, check_choice, check_matrix, is_int
 from firstk.bits.embedded import Embedded
-from firstk.bits.trees import Trees
-from firstk.data.stamp import CodeStamp
-from firstk.encoder.quantizer.cells import encoded
+from firstk.bits.encoding import encoded
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from firstk.data.stamp import CodeStamp
     from firstk.encoder.fitted import FittedEncoder
 
 METRICS = ("cosine", "inner_product", "l2")
@@ -61,7 +59,8 @@ class EmbeddedQuantizer:
     encoder : FittedEncoder
         With the cells; saved, it gives the same quantizer when it is loaded.
     embedded : Embedded
-        Codes as bytes, without vectors and metric: a :class:`firstk.data.precision.Precision`.
+        Codes as bytes, without vectors and metric: which bits and codebooks there are. A
+        :class:`firstk.data.precision.Precision`.
     metric : {"cosine", "inner_product", "l2"}
         What `decode`, `encode_query` and `scores` serve; the bytes are the same for all.
 
@@ -91,35 +90,35 @@ class EmbeddedQuantizer:
         return self.embedded.n_bytes
 
     @property
-    def trees(self) -> Trees:
-        """The trees, one for each coordinate of what codebooks leave over of the encoder's code."""
-        return self.embedded.trees
+    def stored_once(self) -> int:
+        """Bytes that any number of codes share: the axes in use, in float32, and what their bytes stand for.
 
-    @property
-    def codebooks(self) -> Codebooks:
-        """The codebooks of the first bytes."""
-        return self.embedded.codebooks
-
-    @property
-    def bit_order(self) -> np.ndarray:
-        """The coordinate of each bit after the bytes of codebooks; the first is the highest bit of its byte.
-
-        How often a coordinate occurred before says which of its bits it is.
+        Norms, which cosines are divided by, are not stored: they are computed when codes are loaded.
         """
-        return self.embedded.order
+        return self.encoder.stored_once(self.embedded.used) + self.embedded.stored_once
 
-    @cached_property
-    def bits(self) -> np.ndarray:
-        """How many bits of its own each coordinate of a decoded code has, (k,)."""
-        return np.pad(self.embedded.bits, (0, self.k - self.trees.d))
+    def bytes_in_all(self, rows: int) -> float:
+        """Return the bytes of each of so many vectors, with its share of what is stored once.
+
+        A model that serves many stores counts the rows of all of them.
+
+        Examples
+        --------
+        >>> from firstk import PrefixEncoder
+        >>> from firstk.data import load_digits
+        >>> quantizer = PrefixEncoder().fit(load_digits().X_train).quantizer(bytes=16)
+        >>> round(quantizer.bytes_in_all(1_000)), round(quantizer.bytes_in_all(1_000_000), 2)
+        (31, 16.02)
+        """
+        if not is_int(rows) or rows < 1:
+            raise bad_parameter("rows", "bytes_in_all", "an int of at least 1", rows)
+        return self.bytes + self.stored_once / rows
 
     @cached_property
     def fingerprint(self) -> str:
         """A checksum of all that turns a vector into bits: codes of equal fingerprint can be compared, however cut."""
         digest = hashlib.sha256(self.encoder.fingerprint().encode())
-        books = {f"codebooks.{name}": part for name, part in self.embedded._cells.codebooks.arrays().items()}
-        order = ("order", self.embedded._all_bits.astype("<i8"))
-        for name, part in (*sorted(self.trees.arrays().items()), order, *sorted(books.items())):
+        for name, part in sorted(self.embedded.arrays().items()):
             digest.update(f"{name} {part.shape} {part.dtype}".encode())
             digest.update(np.ascontiguousarray(part).tobytes())
         return digest.hexdigest()
@@ -130,23 +129,17 @@ class EmbeddedQuantizer:
 
     def check_codes(self, stamp: CodeStamp | str, whose: str = "the store") -> None:
         """Raise an error for codes that another quantizer made, by the stamp or fingerprint that came with them."""
-        if not isinstance(stamp, (CodeStamp, str)):
+        own = self.stamp()
+        given = type(own)(stamp) if isinstance(stamp, str) else stamp
+        if not isinstance(given, type(own)):
             raise bad_parameter("stamp", "a quantizer", "a CodeStamp or the fingerprint in one", stamp)
-        (CodeStamp(stamp) if isinstance(stamp, str) else stamp).check(self.stamp(), whose, "this quantizer")
+        given.check(own, whose, "this quantizer")
 
     # -- vectors to bytes --------------------------------------------------------------------------------------
 
     def encode(self, X: MatrixLike) -> np.ndarray:
         """Return vectors as bytes, uint8 of shape (n, bytes); the same for any batches."""
         return encoded(self.encoder, self.embedded, X, "EmbeddedQuantizer.encode")
-
-    def encode_codes(self, Z: ArrayLike) -> np.ndarray:
-        """Return whole codes of the encoder, (n, d), as bytes.
-
-        Codes in float32 are rounded already: about one bit in a million differs from what `encode` gives.
-        """
-        Z = check_matrix(Z, "EmbeddedQuantizer.encode_codes", "Z", width=self.trees.d)
-        return self.embedded.quantise(Z)
 
     def cut(self, codes: ArrayLike, bytes: int) -> np.ndarray:
         """Return the first bytes of codes: what the quantizer of so many bytes would have made of the vectors."""
@@ -208,7 +201,7 @@ class EmbeddedQuantizer:
     @property
     def k(self) -> int:
         """Width of a decoded code: that of the encoder's, and one where the mean is not in the span of its axes."""
-        return self.trees.d + (self._rest is not None)
+        return self.embedded.trees.d + (self._rest is not None)
 
     def scores(self, queries: ArrayLike, codes: ArrayLike) -> np.ndarray:
         """Return the score of each code for each query, (m, n), the higher the better: a reference for searches.
@@ -223,26 +216,23 @@ class EmbeddedQuantizer:
         stored = self.embedded.checked(codes, "score")
         queries = check_matrix(queries, "EmbeddedQuantizer.scores", "queries", width=self.k)
         Z, cut = self.decode(stored), self.at(stored.shape[1])
-        products: np.ndarray = queries @ Z.T
-        if self.metric == "inner_product":
-            return products
         squares = np.square(Z, dtype=np.float64).sum(axis=1)
         if self.metric == "l2":
             cells = cut.embedded.named_cells(stored)
             for i, table in enumerate(cut.embedded.variances):
                 squares += table[cells[:, i]] if len(table) > 1 else table[0]
-            return np.asarray(2 * products - squares)
-        return np.asarray(products / np.where(squares > 0, np.sqrt(squares), 1.0))
+        return self._scored(queries @ Z.T, squares)
 
     def exact_scores(self, queries: np.ndarray, Z: np.ndarray) -> np.ndarray:
         """Return what `scores` would be of codes in floating point, (n, d), as the encoder gives them."""
         full = Z + self._offset
         if self._rest is not None:
             full = np.column_stack([full, np.full(len(full), self._rest[1])])
-        products: np.ndarray = queries @ full.T
+        return self._scored(queries @ full.T, np.einsum("ij,ij->i", full, full))
+
+    def _scored(self, products: np.ndarray, squares: np.ndarray) -> np.ndarray:
         if self.metric == "inner_product":
             return products
-        squares = np.einsum("ij,ij->i", full, full)
         if self.metric == "l2":
             return np.asarray(2 * products - squares)
         return np.asarray(products / np.where(squares > 0, np.sqrt(squares), 1.0))
@@ -262,7 +252,7 @@ class EmbeddedQuantizer:
     def _offset(self) -> np.ndarray:
         """What decoding adds: the coordinates of the mean."""
         if not self._of_vectors:
-            return np.zeros(self.trees.d, dtype=np.float32)
+            return np.zeros(self.embedded.trees.d, dtype=np.float32)
         return np.asarray(self.encoder.components @ self.encoder.mean, dtype=np.float32)
 
     @cached_property
