@@ -24,7 +24,8 @@ from firstk_papers.datasets import data_folder, load_banking77, load_fashion_mni
 
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 LENGTHS = (2, 4, 8, 16, 32)
-# 1-NN accuracy of the trained code on Banking77 in MiniLM, mean of three seeds with all defaults (docs/decisions.md).
+# 1-NN accuracy of the trained code on Banking77 in MiniLM, mean of three seeds, all defaults:
+# docs/decisions/solvers.md.
 TRAINED = {4: 0.632, 8: 0.864}
 
 

@@ -7,8 +7,8 @@
 An MLP of one hidden layer is trained by Adam with three losses: `FullPrefixCrossEntropy(n_classes=C)`, the same with a
 list of five lengths as weights, and one head for each listed length (MRL). Shown is the accuracy of the loss's own head
 at every length that is read, on the test part, a mean of three seeds. Settings of the loss were chosen on rows held out
-of the training part (docs/decisions.md, "Own training loops"). Promised: within 0.01 of the better list at every listed
-length, and ahead of it at the others. A promise that is not kept makes the exit code 1.
+of the training part (docs/decisions/solvers.md, "Own training loops"). Promised: within 0.01 of the better list at
+every listed length, and ahead of it at the others. A promise that is not kept makes the exit code 1.
 """
 
 # ruff: noqa: E402 - the number of threads is set before anything that reads it is imported

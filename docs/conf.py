@@ -38,7 +38,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "README.md", "gallery/**/*.ipynb", "gallery/**/*.py", "gallery/**/*.md5"]
+exclude_patterns = ["_build", "gallery/**/*.ipynb", "gallery/**/*.py", "gallery/**/*.md5"]
 templates_path = ["_templates"]
 root_doc = "index"
 
@@ -101,7 +101,7 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "github-dark",
 }
-html_sidebars = {"index": [], "choose": [], "faq": [], "compared-with": []}
+html_sidebars = {"index": [], "faq": [], "compared-with": []}
 
 
 def skip_what_others_document(app, what, name, obj, skip, options):

@@ -51,7 +51,7 @@ PUBLIC = tuple(TITLES)
 NAMED = {
     "firstk.estimator.fit_files": ("draw", "fit_stream"),
     "firstk.advice.baselines": ("plain_truncation", "random_dimensions"),
-    "firstk.advice.fit_report": ("Asked", "report_on"),
+    "firstk.advice.fit_report": ("report_on",),
     "firstk.advice.inputs": ("VectorSource",),
     "firstk.advice.read": ("Request", "read", "read_for"),
     "firstk.advice.report.fit_page": ("page_of",),
@@ -126,7 +126,7 @@ def write_api_pages(folder: Path) -> None:
 
 def pages() -> list[Path]:
     """Return the Markdown pages of the site."""
-    return [path for path in sorted(HERE.rglob("*.md")) if "_build" not in path.parts and path.name != "README.md"]
+    return [path for path in sorted(HERE.rglob("*.md")) if "_build" not in path.parts]
 
 
 def title_and_lead(text: str) -> tuple[str, str]:

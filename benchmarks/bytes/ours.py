@@ -18,7 +18,7 @@ from firstk.objectives import Fisher, Similarity
 OURS = "firstk embedded"
 # The objective whose line is compared with the others; the rest are reported beside it.
 HEADLINE = f"{OURS}, reconstruction"
-# Of the objectives that learn from labels, the one that was ahead on validation rows (docs/decisions.md).
+# Of the objectives that learn from labels, the one that was ahead on validation rows (docs/decisions/bits.md).
 SUPERVISED = f"{OURS}, error bound"
 # Bits go where queries look, by a sample of them; those that are searched for are others.
 WITH_QUERIES = "with queries"

@@ -20,14 +20,14 @@ class Loss(NamedTuple):
 
 
 def section(record: Mapping[str, Any]) -> list[str]:
-    """Return the lines of the page: losses by peer, then one by one."""
+    """Return the lines of the page: losses by peer."""
     found = list(losses(record))
     lines = [
         "## Losses",
         "",
-        "Every comparison of the tables above in which a peer is ahead: by peer, then one by one with the 95 %",
-        "interval of the difference. Similarity without labels or pairs is compared [below](#without-labels-or-pairs).",
-        "[What limits ours there](decisions.md#where-peers-are-ahead).",
+        "Every comparison of the code that validation data prefer in which a peer is ahead, by peer; one by one they",
+        'are the lines of [results/evidence.csv](../results/evidence.csv) whose verdict is "behind".',
+        "[What limits ours there](decisions/evidence.md#where-peers-are-ahead).",
         "",
     ]
     if not found:
@@ -35,7 +35,6 @@ def section(record: Mapping[str, Any]) -> list[str]:
     return [
         *lines,
         "| peer | comparisons | tasks | models | lengths | largest |", "|---" * 6 + "|", *_by_peer(found), "",
-        "| model | task | k | peer | difference | interval |", "|---" * 6 + "|", *map(_row, found), "",
     ]  # fmt: skip
 
 
@@ -59,9 +58,3 @@ def _by_peer(found: list[Loss]) -> Iterator[str]:
         names = " | ".join(", ".join(dict.fromkeys(column)) for column in columns)
         largest = min(loss.comparison["difference"] for loss in each)
         yield f"| {peer} | {len(each)} | {names} | {largest:+.3f} |"
-
-
-def _row(loss: Loss) -> str:
-    one = loss.comparison
-    interval = f"{one['low']:+.3f} to {one['high']:+.3f}"
-    return f"| {loss.model} | {loss.task} | {loss.length} | {loss.peer} | {one['difference']:+.3f} | {interval} |"

@@ -1,23 +1,31 @@
-"""The page of the docs, from the record: ``python -m benchmarks.evidence.page`` writes it and its figure.
+"""The page of the docs, from the record: ``python -m benchmarks.evidence.page`` writes it, its figure and all scores.
 
-A test compares page and record.
+A test compares page, scores and record.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from scipy.stats import spearmanr
 
 from benchmarks.evidence import goals, losses, summary
-from benchmarks.evidence.record import RECORD, parts_of
+from benchmarks.evidence.record import RECORD, UNSUPERVISED, parts_of
 from firstk._base.atomic_file import atomic_file
 
 PAGE = RECORD.parents[1] / "docs" / "evidence.md"
+SCORES = RECORD.with_suffix(".csv")
+# Of a comparison of ours with the method of a line.
+COMPARED = ("difference", "low", "high", "p", "verdict")
+COLUMNS = (
+    "model", "task", "unit", "measure", "part", "rows", "all_coordinates", "method", "k", "score", "ours", *COMPARED,
+)  # fmt: skip
 MODELS = {
     "minilm": "all-MiniLM-L6-v2 (384, Apache-2.0)",
     "potion": "potion-base-8M (256, static, MIT)",
@@ -28,14 +36,15 @@ MODELS = {
 }
 # Peers that learn from labels or pairs.
 SUPERVISED = ("LDA", "MRL list", "MatryoshkaLoss adapter", "CSR")
-BEHIND = -0.01
 # At this length the order of methods is compared between models.
 ORDER_AT = 16
 RESULTS = ("ahead", "level", "behind")
+Tables = Mapping[str, Any]
 INTRODUCTION = """# Evidence
 
-Several models, standard tasks, and peers at their best settings, whoever is ahead. `python -m benchmarks.evidence.page`
-makes this page from `results/evidence.json`, which `python -m benchmarks.evidence --trained --record
+Several models, standard tasks, and peers at their best settings, whoever is ahead. Every score and every comparison,
+with its interval, is in [results/evidence.csv](../results/evidence.csv). `python -m benchmarks.evidence.page` makes
+that file and this page from `results/evidence.json`, which `python -m benchmarks.evidence --trained --record
 results/evidence.json` writes; the record names the command and the seeds of every number.
 
 - **Nothing is chosen on test parts.** Methods are fitted on training parts and their settings chosen on validation
@@ -88,25 +97,47 @@ carries last digits on. The tolerance of 0.001 for it was set after these figure
 
 def made(record: Mapping[str, Any]) -> str:
     """Return the page."""
-    coordinates, in_bytes = (_of_unit(record, unit) for unit in ("coordinates", "bytes"))
+    coordinates = _of_unit(record, "coordinates")
     lines = [
         INTRODUCTION,
         *_models(record),
         *summary.section(coordinates),
-        *_matrices(coordinates, in_bytes),
+        *_by_task(record),
         *losses.section(record),
         *goals.section(record),
-        *_unsupervised(coordinates),
-        *_order(coordinates),
-        *_scores("## Scores on the test parts", coordinates),
-        *_scores("## Scores in bytes", in_bytes),
         *_not_run(record),
         MTEB,
     ]
     return "\n".join(lines)
 
 
-Tables = Mapping[str, Any]
+def scores_of(record: Tables) -> str:
+    """Return every score and comparison as csv: a line for each method and length, and code of ours it is set against.
+
+    The difference is ours less the method. A method that applies to a task and was not run has no length and no score.
+    """
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(COLUMNS)
+    for table in record.values():
+        head = (table["model"], table["task"], table["unit"], table["measure"])
+        for part, rows in table["rows"].items():
+            for method, one in table["methods"].items():
+                against = _compared_with(table, part, method)
+                for j, k in enumerate(table["ks"]):
+                    score = (part, rows, table["raw"][part], method, k, one["test"][part][j])
+                    for ours, found in against.items() or [("", None)]:
+                        values = [""] * len(COMPARED) if found is None else [found[j][name] for name in COMPARED]
+                        lines.writerow([*head, *score, ours, *values])
+        for method in table["not run"]:
+            lines.writerow([*head, "", "", "", method, *[""] * (len(COLUMNS) - len(head) - 4)])
+    return text.getvalue()
+
+
+def _compared_with(table: Tables, part: str, method: str) -> dict[str, Any]:
+    """Return the comparisons of codes of ours with a method, by the name of the code."""
+    found = {table["chosen"]: table["comparisons"].get(part, {})} | table["without labels"].get(part, {})
+    return {ours: peers[method] for ours, peers in found.items() if method in peers}
 
 
 def _of_unit(record: Tables, unit: str) -> Tables:
@@ -118,41 +149,64 @@ def _models(record: Tables) -> list[str]:
     return ["Models: " + "; ".join(f"{name}: {MODELS[name]}" for name in names) + ".", ""]
 
 
-def _matrices(coordinates: Tables, in_bytes: Tables) -> list[str]:
+class Column(NamedTuple):
+    """A column of the table by task: comparisons of one unit with some of the peers."""
+
+    title: str
+    unit: str
+    compared: Callable[[Tables, str], Mapping[str, Any]]
+
+
+def _chosen(table: Tables, part: str) -> Mapping[str, Any]:
+    return table["comparisons"][part]
+
+
+def _with_labels(table: Tables, part: str) -> Mapping[str, Any]:
+    return {name: found for name, found in table["comparisons"][part].items() if name in SUPERVISED}
+
+
+def _without_labels(table: Tables, part: str) -> Mapping[str, Any]:
+    return table["without labels"].get(part, {}).get(UNSUPERVISED[0], {})
+
+
+TABLE = (
+    Column("all peers", "coordinates", _chosen),
+    Column("peers that learn from labels or pairs too", "coordinates", _with_labels),
+    Column("similarity on vectors alone, and such peers", "coordinates", _without_labels),
+    Column("in bytes", "bytes", _chosen),
+)
+
+
+def _by_task(record: Tables) -> list[str]:
+    """Return wins, ties and losses by task, over models, lengths and peers."""
+    counts: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    totals: dict[str, Counter[str]] = defaultdict(Counter)
+    for table, part, title in parts_of(record):
+        for column in TABLE:
+            if table["unit"] == column.unit:
+                found = _counts(one for peer in column.compared(table, part).values() for one in peer)
+                counts[title][column.title] += found
+                if part == "all":
+                    totals[column.title] += found
+    order = _order(_of_unit(record, "coordinates"))
     lines = [
         "## Wins, ties and losses", "",
-        "How many peers ours is ahead of, level with and behind: at k coordinates, and in so many bytes. Sums leave",
-        "out seen and unseen documents, which the line before has together.", "",
-        *_matrix(coordinates, lambda peer: True),
-        "Ours learns from labels or pairs where a task has them. Of these peers, those that learn from them too:", "",
-        *_matrix(coordinates, lambda peer: peer in SUPERVISED),
+        "How often ours is ahead of, level with and behind a peer, over all models and lengths. Ours is the code that",
+        "validation data prefer, which learns from labels or pairs where a task has them; in the third column it",
+        "learns from vectors alone, as do its peers. In bytes, queries stay floats, except for logistic regression and",
+        "clusters; peers are rounded principal components, and CSR where it was run.",
+        f"The last column is the rank correlation of the methods' scores at k = {ORDER_AT} with those of MiniLM, over",
+        "the other models: the order is nearly the same on Banking77 (1-NN, clusters, few-shot) and on the STS",
+        "benchmark. On SciFact, in other domains and on unseen classes it is another with some models.", "",
+        "| task | " + " | ".join(column.title for column in TABLE) + " | order as with MiniLM |",
+        "|---" * (len(TABLE) + 2) + "|",
     ]  # fmt: skip
-    if in_bytes:
-        lines += [
-            "In bytes, of stored rows. Queries stay floats, but for logistic regression and clusters, where all rows",
-            "are in bytes. Peers are rounded principal components, and CSR where it was run; other quantizers are in",
-            "[how many bytes](how-many-bytes.md):", "", *_matrix(in_bytes, lambda peer: True),
-        ]  # fmt: skip
-    return lines
-
-
-def _matrix(tables: Tables, counted: Callable[[str], bool]) -> list[str]:
-    ks, what = _ks(tables), "k = {}" if _unit(tables) == "coordinates" else "{} bytes"
-    lines = [
-        "| model | task | ours, chosen on validation data | " + " | ".join(what.format(k) for k in ks) + " |",
-        "|---" * (len(ks) + 3) + "|",
-    ]
-    totals: Counter[str] = Counter()
-    for table, part, title in parts_of(tables):
-        peers = [found for name, found in table["comparisons"][part].items() if counted(name)]
-        if not peers:
-            continue
-        by_length = [Counter(found[j]["verdict"] for found in peers) for j in range(len(ks))]
-        if part == "all":
-            totals.update(_counts(one for found in peers for one in found))
-        cells = ["-".join(str(counts[name]) for name in RESULTS) for counts in by_length]
-        lines.append(f"| {table['model']} | {title} | {_short(table['chosen'])} | {' | '.join(cells)} |")
-    return [*lines, "", f"In all: {_total(totals)}", ""]
+    for title, columns in sorted(counts.items()):
+        cells = ("-".join(str(columns[column.title][name]) for name in RESULTS) for column in TABLE)
+        shown = (cell if cell != "0-0-0" else "" for cell in cells)
+        lines.append(f"| {title} | {' | '.join(shown)} | {order.get(title, '')} |")
+    sums = (f"- {column.title}: {_total(totals[column.title])}" for column in TABLE if totals[column.title])
+    return [*lines, "", "In all, without seen and unseen documents, which the line before has together:", "", *sums, ""]
 
 
 def _counts(comparisons: Iterable[Mapping[str, Any]]) -> Counter[str]:
@@ -171,64 +225,17 @@ def _total(counts: Counter[str]) -> str:
     return f"{results}. Level, with an interval above zero: {counts['above']:,}; below: {counts['below']:,}."
 
 
-def _short(name: str) -> str:
-    return name.removeprefix("firstk ").removeprefix("bytes, ")
-
-
-def _unsupervised(tables: Tables) -> list[str]:
-    """Return how far our similarity without labels or pairs is from the best peer without them."""
-    ks, lines, totals = _ks(tables), [], defaultdict(Counter)
-    for table, part, title in parts_of(tables):
-        for own, peers in table["without labels"].get(part, {}).items():
-            if not peers:
-                continue
-            if part == "all":
-                totals[own].update(_counts(one for found in peers.values() for one in found))
-            worst = [min(found[j]["difference"] for found in peers.values()) for j in range(len(ks))]
-            cells = (f"**{gap:+.3f}**" if gap < BEHIND else f"{gap:+.3f}" for gap in worst)
-            lines.append(f"| {table['model']} | {title} | {_short(own)} | {' | '.join(cells)} |")
-    if not lines:
-        return []
-    return [
-        "## Without labels or pairs", "",
-        'Objective "similarity" fitted on vectors alone, less the best of the peers that learn from vectors alone (by',
-        'test scores, at each length); projections are `Similarity(keep="projections")`, for vectors of other kinds',
-        "than those of the fit. In bold: more than 0.01 behind.", "",
-        "| model | task | ours | " + " | ".join(f"k = {k}" for k in ks) + " |", "|---" * (len(ks) + 3) + "|", *lines,
-        "", *(f"- In all, {_short(own)} beside each peer: {_total(counts)}" for own, counts in totals.items()), "",
-    ]  # fmt: skip
-
-
-def _order(tables: Tables) -> list[str]:
-    """Return whether methods have the same order with other models as with MiniLM."""
-    lines = []
+def _order(tables: Tables) -> dict[str, str]:
+    """Return by task how far methods have the same order with other models as with MiniLM: lowest and highest."""
+    found = defaultdict(list)
     for table, part, title in parts_of(tables):
         first = tables.get(f"minilm, {table['task']}")
-        if first is None or table is first:
-            continue
-        own, other = (_at(one, part) for one in (first, table))
-        both = [name for name in own if name in other]
-        rho = spearmanr([own[name] for name in both], [other[name] for name in both]).statistic
-        lines.append(
-            f"| {table['model']} | {title} | {len(both)} | {rho:.2f} | {_short(max(both, key=own.__getitem__))} "
-            f"| {_short(max(both, key=other.__getitem__))} | {_range(own, both)} | {_range(other, both)} |"
-        )
-    if not lines:
-        return []
-    return [
-        "## The order of methods with other models", "",
-        f"Rank correlation of scores at k = {ORDER_AT} with those of MiniLM, of methods run with both, and the lowest",
-        "and highest of their scores. The order is nearly that of MiniLM on Banking77 (1-NN, clusters, few-shot) and",
-        "on the STS benchmark. On SciFact, in other domains and on unseen classes it is another with some models.",
-        "",
-        "| model | task | methods | correlation | best with MiniLM | best here | with MiniLM | here |",
-        "|---" * 8 + "|",
-        *lines, "",
-    ]  # fmt: skip
-
-
-def _range(scores: Mapping[str, float], names: Sequence[str]) -> str:
-    return f"{min(scores[name] for name in names):.3f} to {max(scores[name] for name in names):.3f}"
+        if first is not None and table is not first:
+            own, other = (_at(one, part) for one in (first, table))
+            both = [name for name in own if name in other]
+            rho = spearmanr([own[name] for name in both], [other[name] for name in both]).statistic
+            found[title].append(float(rho))
+    return {title: f"{min(each):.2f} to {max(each):.2f}" for title, each in found.items()}
 
 
 def _at(table: Mapping[str, Any], part: str) -> dict[str, float]:
@@ -236,45 +243,24 @@ def _at(table: Mapping[str, Any], part: str) -> dict[str, float]:
     return {name: one["test"][part][j] for name, one in table["methods"].items()}
 
 
-def _scores(title: str, tables: Tables) -> list[str]:
-    lines = [title, "", "In bold the best at a length. Ours with all objectives that were run.", ""]
-    for table, part, name in parts_of(tables):
-        ks, methods = table["ks"], table["methods"]
-        best = [max(one["test"][part][j] for one in methods.values()) for j in range(len(ks))]
-        lines += [
-            f"### {table['model']}, {name}{', bytes' if table['unit'] == 'bytes' else ''}", "",
-            f"{table['measure']}, {table['rows'][part]:,} rows; all coordinates: {table['raw'][part]:.3f}.", "",
-            "| method | " + " | ".join(map(str, ks)) + " |", "|---" * (len(ks) + 1) + "|",
-        ]  # fmt: skip
-        for method, one in methods.items():
-            cells = (f"**{x:.3f}**" if x == top else f"{x:.3f}" for x, top in zip(one["test"][part], best, strict=True))
-            lines.append(f"| {method} | {' | '.join(cells)} |")
-        lines.append("")
-    return lines if tables else []
-
-
 def _not_run(record: Tables) -> list[str]:
-    lines = [f"- {name}: {', '.join(table['not run'])}" for name, table in record.items() if table["not run"]]
+    """Return in how many tables a method that applies has no row."""
+    times = Counter(method for table in record.values() for method in table["not run"])
+    lines = [f"- {method}: {count}" for method, count in sorted(times.items(), key=lambda item: (-item[1], item[0]))]
     models = [name for name in MODELS if name not in {table["model"] for table in record.values()}]
     if models:
         lines.append(f"- Models without a table: {'; '.join(MODELS[name] for name in models)}")
-    return ["## Not run", "", "Methods that apply to a task and have no row there.", "", *lines, ""] if lines else []
-
-
-def _ks(tables: Tables) -> list[int]:
-    return list(next(iter(tables.values()))["ks"])
-
-
-def _unit(tables: Tables) -> str:
-    return str(next(iter(tables.values()))["unit"])
+    text = f"Methods that apply to a task and have no row there, in how many of {len(record)} tables:"
+    return ["## Not run", "", text, "", *lines, ""] if lines else []
 
 
 def main() -> int:
-    """Write the page and its figure."""
+    """Write the page, its figure and the scores as csv."""
     record = json.loads(RECORD.read_text("utf-8"))
     summary.draw(_of_unit(record, "coordinates"))
-    with atomic_file(PAGE, "The page") as draft:
-        draft.write_text(made(record), "utf-8")
+    for path, text in ((PAGE, made(record)), (SCORES, scores_of(record))):
+        with atomic_file(path, "The page") as draft:
+            draft.write_text(text, "utf-8", newline="\n")
     return 0
 
 

@@ -72,6 +72,15 @@ def test_fit_begins_as_the_readme_shows(walked):
     assert ends == pytest.approx(wanted_ends, abs=2)
 
 
+def test_python_prints_what_fit_prints(walked, monkeypatch, capsys):
+    home, printed = walked
+    monkeypatch.chdir(home)
+    exec(block_after("<!-- not run: tests/docs/test_readme_walk.py"), {})
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) >= 2
+    assert lines == printed["fit"].splitlines()[: len(lines)]
+
+
 def test_transform_is_given_what_fit_recommends(walked):
     home, printed = walked
     assert " ".join(given_to("transform")) in map(str.strip, printed["fit"].splitlines())

@@ -1,38 +1,58 @@
 """The page of evidence is made from its record, and hides no loss."""
 
+import csv
+import io
 import json
 
 import pytest
 from benchmarks.evidence import goals, summary
-from benchmarks.evidence.page import PAGE, made
+from benchmarks.evidence.page import PAGE, SCORES, made, scores_of
 from benchmarks.evidence.record import RECORD
 
 
-def test_the_page_is_that_of_the_record():
-    assert PAGE.read_text("utf-8") == made(json.loads(RECORD.read_text("utf-8")))
+def test_page_and_scores_are_those_of_the_record():
+    record = json.loads(RECORD.read_text("utf-8"))
+    assert PAGE.read_text("utf-8") == made(record)
+    assert SCORES.read_text("utf-8") == scores_of(record)
 
 
-def test_losses_are_counted_and_listed():
+def made_table():
     one = {"difference": -0.05, "low": -0.07, "high": -0.03, "p": 0.001, "verdict": "behind"}
     two = one | {"difference": 0.05, "low": 0.03, "high": 0.07, "verdict": "ahead"}
-    scores = {"test": {"all": [0.5, 0.6]}, "ours": False}
-    table = {
+    scores = [{"test": {"all": each}} for each in ([0.5, 0.6], [0.5, 0.4], [0.4, 0.5])]
+    return {
         "model": "minilm", "task": "made", "measure": "accuracy", "unit": "coordinates", "ks": [8, 16],
         "chosen": "firstk fisher", "rows": {"all": 10}, "raw": {"all": 0.7},
-        "methods": {"firstk fisher": scores, "PCA": scores, "LDA": scores},
+        "methods": dict(zip(("firstk fisher", "PCA", "LDA"), scores, strict=True)),
         "comparisons": {"all": {"PCA": [one, two], "LDA": [two, two | {"verdict": "level"}]}},
         "without labels": {"all": {"firstk similarity": {"PCA": [one, two]}}}, "not run": ["CSR"],
     }  # fmt: skip
-    page = made({"minilm, made": table})
-    assert "| minilm | made | fisher | 1-0-1 | 1-1-0 |" in page
-    assert "In all: 2 ahead, 1 level, 1 behind." in page
-    assert "| minilm | made | 8 | PCA | -0.050 | -0.070 to -0.030 |" in page
-    assert "- minilm, made: CSR\n" in page
-    assert (
-        "| minilm | made | fisher | 1-0-0 | 0-1-0 |\n\nIn all: 1 ahead, 1 level, 0 behind." in page
-    )  # with labels: LDA
-    assert "| minilm | made | similarity | **-0.050** | +0.050 |" in page
-    assert "| PCA | 1 | made | minilm | 8 | -0.050 |" in page
+
+
+def test_losses_are_counted():
+    table = made_table()
+    other = table | {"model": "mpnet", "methods": table["methods"] | {"PCA": {"test": {"all": [0.5, 0.7]}}}}
+    page = made({"minilm, made": table, "mpnet, made": other})
+    # All peers, those with labels (LDA), similarity without labels, none in bytes; at k = 16 F L P, then P F L.
+    assert "| made | 4-2-2 | 2-2-0 | 2-0-2 |  | -0.50 to -0.50 |" in page
+    assert "- all peers: 4 ahead, 2 level, 2 behind." in page
+    assert "| PCA | 2 | made | minilm, mpnet | 8 | -0.050 |" in page
+    assert "- CSR: 2\n" in page
+
+
+def test_every_score_and_comparison_is_in_the_csv():
+    lines = list(csv.DictReader(io.StringIO(scores_of({"minilm, made": made_table()}))))
+    assert [(line["method"], line["k"], line["ours"], line["verdict"]) for line in lines] == [
+        ("firstk fisher", "8", "", ""), ("firstk fisher", "16", "", ""),
+        ("PCA", "8", "firstk fisher", "behind"), ("PCA", "8", "firstk similarity", "behind"),
+        ("PCA", "16", "firstk fisher", "ahead"), ("PCA", "16", "firstk similarity", "ahead"),
+        ("LDA", "8", "firstk fisher", "ahead"), ("LDA", "16", "firstk fisher", "level"),
+        ("CSR", "", "", ""),
+    ]  # fmt: skip
+    assert (lines[2]["score"], lines[2]["difference"], lines[2]["low"], lines[2]["high"]) == (
+        "0.5", "-0.05", "-0.07", "-0.03",
+    )  # fmt: skip
+    assert (lines[-1]["score"], lines[-1]["verdict"]) == ("", "")
 
 
 def scored(ours, peer):

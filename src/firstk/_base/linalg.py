@@ -21,7 +21,7 @@ def rank_tolerance(p: int, eps: float) -> float:
 
     The **scatter rank rule**: an eigenvalue counts when it exceeds ``(10 + sqrt(p)) * eps`` times the largest,
     `eps` being the precision in which the products behind the scatter were taken. The measured error of
-    float32 products is about 1 eps of the largest eigenvalue whatever p is (see docs/decisions.md); the
+    float32 products is about 1 eps of the largest eigenvalue whatever p is (see docs/decisions/solvers.md); the
     rule leaves a margin above it.
     """
     return (10.0 + np.sqrt(p)) * eps

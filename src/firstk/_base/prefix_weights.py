@@ -21,14 +21,14 @@ from firstk.exceptions import InvalidInputError
 OmegaLike: TypeAlias = "str | Mapping[int, float] | Sequence[float] | np.ndarray | PrefixWeights"
 
 NAMES = ("harmonic", "reverse_harmonic", "uniform")
-# Length up to which separate heads improve accuracy (docs/decisions.md, "Heads of their own"), and the maximum number
+# Length up to which separate heads improve accuracy (docs/decisions/solvers.md, "Separate heads"), and the most
 # of logits per row that they may use.
 _OWN_HEADS = 16
 _OWN_LOGITS = 16384
 # Share of the weight of prefixes that are too short which the first that is not gets.
 GATHERED = 0.25
-# Weights of pairs by default (docs/decisions.md, "Weights of prefixes in a fine-tune"): the share of the full width and
-# its four halvings, and where harmonic weights, which have the rest, start: a sixteenth of the width, 12 at most.
+# Weights of pairs by default (docs/decisions/losses.md, "Weights of prefixes in a fine-tune"): share of the full
+# width, its four halvings, and where harmonic weights, the rest, start: a sixteenth of the width, 12 at most.
 _HALVINGS, _LATEST_START = 0.7, 12
 
 
@@ -114,7 +114,7 @@ def start_for(classes: int) -> int:
     """Return the shortest prefix worth its weight for so many classes: half of log2 C coordinates, rounded up.
 
     Shorter codes confuse most classes whatever is learned, and their losses, which are the largest, take what longer
-    prefixes could use (figures in docs/decisions.md, "Own training loops").
+    prefixes could use (figures in docs/decisions/solvers.md, "Own training loops").
 
     Examples
     --------
@@ -150,7 +150,7 @@ def gathered(weights: PrefixWeights, start: int) -> PrefixWeights:
     """Return weights from `start` on, which itself gets a quarter of those of shorter prefixes as well.
 
     Without, the shortest prefix that is of use has less weight than a list of lengths would give it; with all of their
-    weights, longer prefixes lose (figures in docs/decisions.md, "Own training loops"). A code of fewer coordinates
+    weights, longer prefixes lose (docs/decisions/solvers.md, "Own training loops"). A code of fewer coordinates
     keeps its longest prefix.
 
     Examples

@@ -27,7 +27,7 @@ QUANTIZER_SIZES = (8, 16, 32, 48, 64, 96, 128)
 # than eight for each, it learns the rows by heart.
 MOST_ROWS, FEWEST_ROWS = 256 * 64, 256 * 8
 # Rounds of k-means, instead of faiss' 25: the error of rows falls by less than 1 % after the tenth, and accuracy not at
-# all (docs/decisions.md), while training takes longer than all else that is measured of a quantizer.
+# all (docs/decisions/quality.md), while training takes longer than all else that is measured of a quantizer.
 ROUNDS = 10
 # Rows that scales and thresholds are fitted on at most, evenly spaced: as many as `firstk transform` takes.
 FITTED_ROWS = 65_536

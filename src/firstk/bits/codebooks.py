@@ -19,7 +19,7 @@ or, of a row that has a centroid to itself, on what the second nearest one leave
 
 **Eight bits.** Centroids are stored once, but on small stores they would take more room than all codes. So they are
 multiples of a step, one for each codebook, and are rounded before residuals are taken: later codebooks see the rounding
-(figures in docs/decisions.md).
+(figures in docs/decisions/bits.md).
 
 References: Juang and Gray 1982; Gersho and Gray 1992, section 12.11; Lloyd 1982; Chen, Guan and Wang 2010 (search).
 """
@@ -36,7 +36,7 @@ from firstk.bits.k_means import ENTRIES, as_integers, k_means, runner_up
 
 # Codebooks of all leading coordinates, how many these are, and the fewest rows to fit on, sixteen for each centroid.
 # Then codebooks of windows, their width, and the coordinates in which these lie. Chosen on rows held out of the fit, as
-# was the power of variances that errors are weighted by (docs/decisions.md).
+# was the power of variances that errors are weighted by (docs/decisions/bits.md).
 LEVELS, WIDTH, FEWEST_ROWS = 4, 128, 16 * ENTRIES
 WINDOWS, WINDOW_WIDTH, WINDOWS_WITHIN = 20, 8, 256
 TAU = 1 / 3

@@ -3,7 +3,7 @@ r"""Weights of errors: what a unit of squared error of a coordinate costs a sear
 The error of a score, :math:`q \cdot (z - \hat z)`, has the mean square :math:`\sum_i E[q_i^2] D_i(b_i)` where errors of
 coordinates are uncorrelated. Recall of near neighbors asks for less than that: their errors are not independent of the
 query. So :math:`w_i = E[q_i^2]^\tau`, with tau of 0, 1/2 or 1 chosen by the recall of held-out queries. Without queries
-the documents stand for them, with tau = 1/3 (figures in docs/decisions.md).
+the documents stand for them, with tau = 1/3 (figures in docs/decisions/bits.md).
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ FilterOption = Annotated[
     str | None,
     typer.Option(
         "--filter",
-        help="Search what shares FIELD, or has FIELD=VALUE.",
+        help="Only documents that share FIELD, or FIELD=VALUE.",
         metavar="FIELD",
     ),
 ]
@@ -89,18 +89,18 @@ RowsOption = Annotated[
         "--rows",
         parser=read_count,
         metavar="COUNT",
-        help="How many vectors you will store, such as 10M or 200k: sizes and savings are for so many.",
+        help="How many vectors you will store, such as 10M or 200k: sizes and savings are for this number.",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document alone.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print only one JSON document.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
-ExplainOption = Annotated[bool, typer.Option("--explain", help="Print all there is to say.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing file or model.")]
+ExplainOption = Annotated[bool, typer.Option("--explain", help="Print everything, not only the answer.")]
 KeepOption = Annotated[
     float | None, typer.Option("--keep", metavar="SHARE", help="Choose the cheapest code that keeps this: 0.99.")
 ]
 BytesPerVectorOption = Annotated[
-    int | None, typer.Option("--bytes-per-vector", min=1, metavar="N", help="Choose the best code in at most N bytes.")
+    int | None, typer.Option("--bytes-per-vector", min=1, metavar="N", help="Choose the best code within N bytes.")
 ]
 
 

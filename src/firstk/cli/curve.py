@@ -71,7 +71,7 @@ Precisions = Annotated[
 ]
 Latency = Annotated[float | None, typer.Option(help="Choose among codes that exact search goes through in so many ms.")]
 Length = Annotated[int | None, typer.Option("-k", min=1, help="Choose this k.")]
-Most = Annotated[int, typer.Option(min=1, help="Use at most so many rows of each file, drawn at random.")]
+Most = Annotated[int, typer.Option(min=1, help="Use at most this many rows of each file, drawn at random.")]
 ReportFile = Annotated[
     Path | None, typer.Option("--report", help="Write the page to forward: one HTML file.", metavar="FILE")
 ]

@@ -73,7 +73,7 @@ Settings = Annotated[
 ]
 Image = Annotated[str | None, typer.Option(metavar="SHAPE", help="Vectors are images: 28x28 or 32x32x3.")]
 SourceModel = Annotated[str | None, typer.Option(metavar="NAME", help="The model that made the vectors.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with a fit that was stopped.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue a fit that was stopped.")]
 Dask = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Let a dask cluster read the files.")]
 Append = Annotated[Path | None, typer.Option(metavar="MODEL", help="Add rows to a model with --save-moments.")]
 SaveMoments = Annotated[bool, typer.Option("--save-moments", help="Keep what --append needs.")]

@@ -46,7 +46,7 @@ def report(
         typer.Option(
             "--bytes-per-vector",
             min=1,
-            help="Recommend the best code in at most so many bytes, using the saved scores.",
+            help="Recommend the best code within this many bytes, using the scores that fit saved.",
         ),
     ] = None,
     force: ForceOption = False,

@@ -210,7 +210,7 @@ def _for_queries(model: Path, encoder: FittedEncoder | CodeMap | None, outcome: 
     by = "MODEL" if outcome.cut else str(model)
     words, alike = ["firstk", "transform", by, "QUERIES", *side], ["--like", outcome.path]
     if not embedded:
-        lead = "as float32 (what scores are of), or rounded like these rows"
+        lead = "as float32 (the promised score holds for these), or rounded like these rows"
         ways = {"queries.npz": ["-k", str(outcome.k)], "rounded_queries.npz": alike}
     elif _has_note(outcome):
         lead, ways = "as float32, whose products with these codes are scores", {"queries.npz": alike}

@@ -100,7 +100,7 @@ class Int8:
 
     The scale is the largest absolute entry divided by 127. A single scale cancels in every cosine: any engine that
     takes int8 vectors can compare the stored integers directly, and nothing else has to be stored. A scale for each
-    coordinate would have to be applied before each comparison, and is no more accurate (docs/decisions.md).
+    coordinate would have to be applied before each comparison, and is no more accurate (docs/decisions/data.md).
 
     Examples
     --------
@@ -149,7 +149,7 @@ class Int4:
     Coordinate j is stored as :math:`c = \lfloor (z - m_j) / s_j \rfloor + 8`, clipped to 0 ... 15, and restored as
     :math:`m_j + (c - 7.5) s_j`, with :math:`m_j` its mean and :math:`s_j` = 0.3352 times its standard deviation, the
     best step for a Gaussian. Four bits are too few for one step for all coordinates: the first coordinates of a code
-    vary most, and their step would round the later ones to nothing (docs/decisions.md has the comparison).
+    vary most, and their step would round the later ones to nothing (docs/decisions/data.md has the comparison).
 
     The first coordinate of a byte lies in its lower half, as in faiss's ``QT_4bit``, which reads the same bytes with
     ``vmin`` = m - 8 s and ``vdiff`` = 15 s. The upper half of the last byte is 0 where k is odd.
@@ -210,7 +210,7 @@ class Binary:
 
     A bit is restored as :math:`m_j \pm s`, with :math:`m_j` the mean of coordinate j and s the mean absolute deviation
     over all coordinates. A single s preserves the cosines of the signs. Queries stay floating-point: compared with
-    restored bits, they have higher recall than Hamming distance between bits (docs/decisions.md).
+    restored bits, they have higher recall than Hamming distance between bits (docs/decisions/data.md).
 
     Examples
     --------

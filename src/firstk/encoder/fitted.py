@@ -367,7 +367,7 @@ class FittedEncoder:
         """Return cells of the codes of some rows, summed in float64: on any processor they are nearly the same.
 
         Codes that are not searched, because they learned from scored pairs, have no codebooks: the order of all pairs,
-        near and far, is kept better without (figures in docs/decisions.md).
+        near and far, is kept better without (figures in docs/decisions/bits.md).
         """
         X = sample["X"]
         X = X.astype(np.float64) if is_sparse(X) else np.asarray(X, dtype=np.float64)

@@ -28,7 +28,7 @@ from firstk.moments.moments import Moments
 from firstk.moments.statistics import RowSample, sample_capacity
 from firstk.quality.paired import CONFIDENCE
 
-# Share of the quality at the fit that may be lost. docs/decisions.md says how it was set.
+# Share of the quality at the fit that may be lost. docs/decisions/estimator.md says how it was set.
 TOLERANCE = 0.02
 # Where neither -k nor a recommendation names a length: the shortest that keeps this share of the full code's score.
 KEEP = 0.95

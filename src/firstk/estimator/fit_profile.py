@@ -31,7 +31,7 @@ from firstk.metrics.profile import measure_profile, own_metric
 from firstk.moments.fingerprint import row_priorities
 from firstk.moments.statistics import RowSample, Statistics
 
-# Parts of the sampled rows, and how many of them are left out in turn: docs/decisions.md says why not all.
+# Parts of the sampled rows, and how many of them are left out in turn: docs/decisions/estimator.md says why not all.
 _PARTS, _REFITS = 4, 2
 # Share of the difference below which it is not worth finding.
 _LEAST = 0.1

@@ -301,7 +301,7 @@ def _piece_sizes(width: int) -> list[int]:
     """Return the sizes of the blocks of columns: 384 each, the rest in halves, as in OpenBLAS.
 
     Sums in the same order have the same rounding errors as in numpy. Normalization by a very small norm still amplifies
-    rounding errors: docs/decisions.md has the figures.
+    rounding errors: docs/decisions/integrations.md has the figures.
     """
     sizes = []
     while width >= 2 * _PIECE:

@@ -294,7 +294,7 @@ class Moments:
     ----------
     precision : {"auto", "float64"}
         "auto" centres and multiplies blocks of float32 (and float16) rows in float32 and accumulates in float64:
-        the scatter is then off by 1e-7 to 2e-7 of its largest eigenvalue (measured in docs/decisions.md). "float64"
+        the scatter is then off by 1e-7 to 2e-7 of its largest eigenvalue (docs/decisions/moments.md). "float64"
         does everything in float64. Rows of float64 are always handled in float64.
     owner : str
         What an error message calls the caller.

@@ -44,7 +44,7 @@ from firstk.objectives._mined_pairs import mined_agreement
 
 # Candidates of neighbor_weight="auto".
 NEIGHBOR_WEIGHTS = (0.0, 0.25, 0.5)
-# Training targets are half full-width cosines, half annotators' scores (figures in docs/decisions.md).
+# Training targets are half full-width cosines, half annotators' scores (figures in docs/decisions/solvers.md).
 FIDELITY = 0.5
 # Temperature of the softmax over cosines in training, as in most contrastive models of sentences.
 TEMPERATURE = 0.05

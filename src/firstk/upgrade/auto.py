@@ -10,7 +10,7 @@ encoded by the candidate: the mean log-probability that a softmax over cosines :
 
 at the temperature that suits the candidate best, as candidates spread cosines differently (the contrastive score of
 van den Oord et al. 2018). Own texts are nearly always found, so that their rank says little; by how much they are
-ahead of the others still differs between candidates. Figures for this and other scores are in docs/decisions.md.
+ahead of the others still differs between candidates. Figures for this and other scores: docs/decisions/upgrade.md.
 """
 
 from __future__ import annotations

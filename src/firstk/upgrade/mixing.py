@@ -3,7 +3,7 @@ r"""A store of two kinds of rows, embedded anew or translated, that one search g
 Cosines of a query with translated rows are not those it would have with the same rows embedded anew, so one kind would
 crowd out the other. Translated scores :math:`t` become :math:`a + b\,t`, with :math:`a, b` such that the ten best
 translated scores of a query have the mean and the spread of its ten best new scores. (Regressing new scores on
-translated ones, which is the best guess of each, moves the best translated rows down: docs/decisions.md.)
+translated ones, which is the best guess of each, moves the best translated rows down: docs/decisions/upgrade.md.)
 
 The calibrated search is one by cosine over rows that are two numbers wider: a query is :math:`(q, 1, 0)` with :math:`q`
 of unit norm, a new row :math:`(d, 0, c)`, a translated one :math:`(b\,t, a, c')`, with :math:`c, c'` such that all rows

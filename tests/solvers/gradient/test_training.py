@@ -108,7 +108,7 @@ def test_banking77_short_codes_tell_intents_apart(full_prefix):
 
 
 def test_banking77_short_codes_do_not_pay_for_long_ones(full_prefix, banking):
-    """With one head for all prefixes it has 0.15, 0.34, 0.56, 0.84 (docs/decisions.md, "Heads of their own")."""
+    """With one head for all prefixes it has 0.15, 0.34, 0.56, 0.84 (docs/decisions/solvers.md, "Separate heads")."""
     own = full_prefix[0].curve(banking.X_test, banking.y_test, ks=[2, 3, 4, 8])
     assert own.metric == "head_accuracy"
     assert (np.array(own.score) >= [0.22, 0.49, 0.66, 0.85]).all(), own.score
@@ -143,7 +143,7 @@ def test_no_worse_than_a_list_from_a_random_start(against_a_list, full_prefix):
 
 @pytest.mark.full
 def test_a_list_from_our_start_is_ahead_at_four_by_little(against_a_list):
-    """Weight on 5, 6 and 7 costs k = 4 something (docs/decisions.md): 0.011 to 0.015, as sums are rounded.
+    """Weight on 5, 6 and 7 costs k = 4 something (docs/decisions/solvers.md): 0.011 to 0.015, as sums are rounded.
 
     A sanity bound, set after the figures were known: differences of means over three seeds are good to about 0.006.
     """

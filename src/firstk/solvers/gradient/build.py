@@ -207,7 +207,7 @@ def _whitener(request: FitRequest, settings: Gradient, kind: type[BaseTrainingLo
 
     Adam divides the gradient of every coordinate by its size. In principal axes, which the whitener gives, steps along
     low-variance directions, which are mostly noise when rows are few, become as long as along high-variance ones.
-    Randomly rotated coordinates avoid this (figures in docs/decisions.md, "Coordinates turned").
+    Randomly rotated coordinates avoid this (figures in docs/decisions/solvers.md, "Randomly rotated coordinates").
     """
     if not request.linear or settings.whiten is False:
         return None

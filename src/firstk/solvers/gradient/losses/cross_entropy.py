@@ -62,7 +62,7 @@ class CrossEntropy(BaseTrainingLoss):
     """
 
     sampled_by_default: ClassVar[bool] = True
-    # Chosen on rows held out of Banking77's training part (docs/decisions.md, "Classification: fewer epochs").
+    # Chosen on rows held out of Banking77's training part (docs/decisions/solvers.md, "Classification: fewer epochs").
     learning_rate: ClassVar[float] = 4e-2
     weight_decay: ClassVar[float] = 0.3
     batch_size: ClassVar[int] = 128

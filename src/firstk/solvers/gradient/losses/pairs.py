@@ -51,7 +51,7 @@ class Pairs(BaseTrainingLoss):
 class Positives(Pairs):
     """InfoNCE among the pairs of a batch."""
 
-    # Pairs are few and overfit early: a short run from the axes of the pencil (figures in docs/decisions.md).
+    # Pairs are few and overfit early: a short run from the axes of the pencil (figures in docs/decisions/solvers.md).
     epochs: ClassVar[int] = 5
     steps: ClassVar[int] = 100
 
@@ -78,7 +78,7 @@ class ScoredPairs(Pairs):
 
     offset: ClassVar[bool] = True
     turned: ClassVar[bool] = True
-    # Small batches generalize better to texts of another kind (figures in docs/decisions.md).
+    # Small batches generalize better to texts of another kind (figures in docs/decisions/solvers.md).
     batch_size: ClassVar[int] = 16
     epochs: ClassVar[int] = 10
     steps: ClassVar[int] = 600
