@@ -51,13 +51,13 @@ def encoders(X):
 
 def recommended(encoder, data):
     """Return in words what is chosen, and what is advised, for shares of the raw and of the best score."""
-    table = evaluate(encoder, data, "1nn_accuracy")
+    table = evaluate(encoder, data, metric="1nn_accuracy")
     advice = [
         choose(table, Limits(keep=keep, relative_to=whole))
         for whole in ("input", "best")
         for keep in (0.8, 0.9, 0.95, 0.99)
     ]
-    return np.array([[str(one and one.point) for one in (each.chosen, each.advised)] for each in advice])
+    return np.array([[str(one and one.point) for one in (each.own, each.advised)] for each in advice])
 
 
 def main(out: Path, folder: str | None = None) -> None:

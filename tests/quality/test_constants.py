@@ -11,10 +11,10 @@ NAMES = re.compile(r"(CONFIDENCE|TOLERANCE|DRAWS|RESAMPLES|DEVIATIONS)", re.IGNO
 ARGUMENTS = ("confidence", "resamples")
 # What bears such a name and compares no scores.
 OTHER = {
-    ("retrieval/store.py", "_UNIT_TOLERANCE"): "norms that count as 1",
+    ("search/rows_and_ids.py", "_UNIT_TOLERANCE"): "norms that count as 1",
     ("estimator/check.py", "TOLERANCE"): "what `check` lets a score fall before it says so: its user's to set",
-    ("integrations/moving/checksum.py", "_TOLERANCE"): "rounding of stored numbers",
-    ("integrations/moving/checksum.py", "_DEVIATIONS"): "of that rounding",
+    ("search/moving/checksum.py", "_TOLERANCE"): "rounding of stored numbers",
+    ("search/moving/checksum.py", "_DEVIATIONS"): "of that rounding",
 }
 
 
@@ -44,7 +44,7 @@ def test_no_other_constants():
     found = {
         (path.relative_to(SOURCE).as_posix(), name)
         for path in SOURCE.rglob("*.py")
-        if path != SOURCE / "quality" / "paired.py" and path.parent != SOURCE / "advice" / "upgrade"
+        if path != SOURCE / "quality" / "paired.py"
         for name in constants(path.read_text("utf-8"))
     }
     assert found - OTHER.keys() == set()

@@ -173,7 +173,7 @@ def test_a_folder_of_codes_appears_when_it_is_complete(bucket, X):
 
 
 def test_commands_take_addresses(bucket, X, tmp_path):
-    write_vectors(f"{bucket}/rows.parquet", X, {"label": np.arange(300) % 3})
+    write_vectors(f"{bucket}/rows.parquet", X, {"label": (X[:, 0] > 0).astype(int)})
     PrefixEncoder(3).fit(X).save(tmp_path / "model")
     run = firstk("transform", "model", f"{bucket}/rows.parquet", "-k", "2", "-o", f"{bucket}/short.npz", cwd=tmp_path)
     assert run.returncode == 0, run.stderr
