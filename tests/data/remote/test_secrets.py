@@ -35,6 +35,10 @@ def test_no_secret_is_shown_wherever_it_is(scheme, place, secret):
         assert text.partition(":")[0] == address.partition(":")[0]
 
 
+def test_an_at_in_a_signature_shows_no_part_of_it():
+    assert shown("https://host/rows.npy?X-Amz-Signature=q:@0000q") == "https://"
+
+
 @given(scheme=st.sampled_from(SCHEMES), place=st.sampled_from(PLACES), secret=secrets, cut=st.integers(0, 10))
 def test_what_a_library_says_of_an_address_is_without_its_pieces(scheme, place, secret, cut):
     """A library takes an address apart at signs of its own choice, and names a part."""

@@ -141,7 +141,7 @@ def diagnose(
     >>> digits = load_digits()
     >>> found = diagnose(digits.X, digits.y, compare=False)
     >>> found.vectors.rank, found.vectors.problems
-    (61, ('constant',))
+    (61, ('lossless', 'constant'))
     """
     trials = None
     if pairs is not None or search is not None:

@@ -34,7 +34,10 @@ def _parted(address: str) -> tuple[str, list[str]]:
     if beginning is None:
         return address, []
     head, rest, hidden = beginning[0], address[beginning.end() :], []
-    if user := _USER.match(rest):
+    user = _USER.match(rest)
+    if user is not None and _QUERY.search(user[0]):  # a password with a ?, or a query with an @: neither is shown
+        return head, [rest]
+    if user is not None:
         hidden.append(user[0])
         rest = rest[user.end() :]
     if tail := (_BUCKET_QUERY if _BUCKET.search(head) else _QUERY).search(rest):
