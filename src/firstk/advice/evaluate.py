@@ -53,8 +53,8 @@ ALL_PREFIXES, PER_OCTAVE = 32, 8
 # Products of one search, of queries, documents and columns, beyond which lengths are those of a `ladder` alone.
 MOST_PRODUCTS = 10_000_000_000
 # What the evaluation of searches takes on one core: for each number of the store, which is rounded, read back and laid
-# out for every point, and for each product of one search. Measured once: 215 processor seconds for 117,659 x 256 numbers
-# and 400 queries.
+# out for every point, and for each product of one search. Measured once: 215 processor seconds for 117,659 x 256
+# numbers and 400 queries.
 SECONDS_A_NUMBER, SECONDS_A_PRODUCT = 4.3e-6, 7e-9
 # A baseline whose scores differ by less than this share is no other code to speak of.
 AHEAD = 1e-3

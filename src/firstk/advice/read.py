@@ -75,6 +75,9 @@ class FileTask:
         self.notes = list(notes)
         self._held_out, self._said = held_out, said
 
+    def __repr__(self) -> str:
+        return f"FileTask({self.place.source}, {self.rows:,} x {self.width}: .train to fit on, .held_out to evaluate)"
+
     @property
     def held_out(self) -> Data | None:
         """What the fit does not see; None where nothing is held out. Rows of a stream come with a fit, or are read."""

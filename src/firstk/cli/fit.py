@@ -123,6 +123,8 @@ def fit(
     from firstk.quality.choose import Limits
 
     check_new(out, force=force, model=True)
+    if held_out == "0" and (keep is not None or bytes_per_vector is not None):
+        raise InvalidInputError("--keep and --bytes-per-vector choose by held-out rows: leave --held-out 0 out.")
     shown = looked_at(quiet or as_json)
     base = None if append is None else ModelToExtend.read(append, context)
     if base is not None:
