@@ -12,7 +12,7 @@ from firstk.data import load_digits
 from firstk.data.precision import PRECISIONS
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.bootstrap import MeanScore, resampled_scores
-from firstk.quality.choose import KEEP, Evidence, Limits, Offer, _Rule, choose, evidence
+from firstk.quality.choose import KEEP, Evidence, Limits, Offer, _needed, _Rule, choose, evidence
 from firstk.quality.packed import Packed
 from firstk.quality.paired import DRAWS
 from firstk.quality.point import PRODUCT_QUANTIZER, RAW, Point
@@ -232,10 +232,18 @@ def test_few_rows_are_said_to_be_few():
     found = choose(table_of(codes, raw, unit="queries"), Limits(keep=0.98))
     text = "\n".join(said(found))
     assert f"{90} queries cannot tell 98 % from" in text
-    assert found.needed is None or found.needed > 90
+    assert found.needed is None  # less what choosing adds, they do not keep it
     assert 0.99 not in [offer.asked for offer in found.offers]  # finer than the noise
     many = choose(table_of({p: np.tile(h, 400) for p, h in codes.items()}, np.tile(raw, 400)), Limits(keep=0.98))
     assert "cannot tell" not in "\n".join(said(many))
+
+
+def test_how_many_units_would_tell():
+    """The interval shrinks with the root of the units: three times as narrow takes nine times as many."""
+    point = Point(8, "int8", 8, 0.9)
+    assert _needed(Offer(point, "cheapest", 0.985, 0.97, 1.0), 0.98, 90) == pytest.approx(9 * 90, abs=1)
+    assert _needed(Offer(point, "cheapest", 0.975, 0.96, 0.99), 0.98, 90) is None
+    assert _needed(Offer(point, "cheapest", 0.99, 0.985, 0.995), 0.98, 90) is None
 
 
 def test_a_score_at_chance_is_called_a_mistake():

@@ -148,6 +148,9 @@ def evaluate(
     """
     fitted = check_fitted(encoder, "evaluate")
     check_data(data, "evaluate")
+    if not is_int(draws) or draws < 0:
+        raise bad_parameter("draws", "evaluate", "an int of at least 0", draws)
+    data = replace(data)  # what rows remember is true while nobody writes into them: within this call
     data = told_apart(data, fitted.learned)
     name = lead_metric(fitted, data) if metric == "auto" else metric
     data = affordable(data, check_metric(name, data), most_pairs)
@@ -160,7 +163,11 @@ def evaluate(
     lengths = [check_prefix(k, fitted.d, "evaluate") for k in (*(usual if ks is None else ks), *also)]
     grid = _Grid(fitted, data, name, sorted(set(lengths)), names, ks is not None, draws)
     searched = _rows_to_search(rows, data)
-    others = _baselines(encoder, data, name) if baselines is True else dict(baselines or {})
+    others = (
+        _baselines(encoder, data, name)
+        if baselines is True
+        else {code: check_fitted(baseline, "evaluate") for code, baseline in dict(baselines or {}).items()}
+    )
     rounded = any(precision.name != "float32" for precision in names)
     with Alongside() as beside:
         # The cells of bits are fitted while prefixes are swept.
@@ -170,6 +177,8 @@ def evaluate(
         grid = replace(grid, sizes=tuple(found_sizes.result()))
     if rounded and name not in OWN_METRICS:
         others = {code: others[code] for code in rivals(found, fitted, others, METRICS[name].raw(fitted, grid.asked))}
+    if names and not any(precision.name == "float32" for precision in names):  # swept for `rivals` alone
+        found = [one for one in found if one.point.code]
     found += grid.rounded(others if rounded else {}, progress)
     if product_quantizer and name not in OWN_METRICS:
         found += grid.product_quantizers(progress)
@@ -506,9 +515,7 @@ class _Grid:
             found[code] = measured
         for code in same:
             found[code] = [replace(one, point=replace(one.point, code=code)) for one in found[""] if one.point.k in few]
-        if any(precision.name == "float32" for precision in self.precisions) or not self.precisions:
-            return [one for code in ("", *baselines) for one in found[code]]
-        return [one for code in baselines for one in found[code]]
+        return [one for code in ("", *baselines) for one in found[code]]
 
     def rounded(self, rivals: Mapping[str, FittedEncoder], progress: Progress) -> list[Measured]:
         """Score the encoder, rivals and the raw vectors in every other precision."""

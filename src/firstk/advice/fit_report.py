@@ -101,8 +101,8 @@ def report_on(
     try:
         lead = evaluate(encoder, data, metric=asked.metric, progress=progress, **settings)
     except InvalidInputError as error:
-        if not asked.details:
-            raise
+        if not asked.details or asked.metric != "auto" or limits.k is not None:
+            raise  # what was asked for by name is not left out
         notes.append(f"The curve of {lead_metric(fitted, data)} is left out: {error}")
     evaluations = [] if lead is None else [replace(lead, input_bytes=fitted.p * task.itemsize)]
     if lead is not None:

@@ -242,7 +242,7 @@ def _of_pairs(
             f"{seen} of {held.n} held-out pairs have a right side that is in the training pairs as well: on those a "
             "fit can score by remembering it."
         )
-        return FileTask(place, train, held, said, rows=pairs.n, notes=(note,), **facts)
+        return FileTask(place, train, held, said, rows=pairs.n, notes=(note,) if seen else (), **facts)
     return FileTask(place, train, held, said, rows=pairs.n, **facts)
 
 

@@ -194,7 +194,10 @@ class Search:
         return replace(self, relevance=relevance[chosen[relevance[:, 0]]])
 
     def subset(self, queries: np.ndarray) -> Search:
-        """Return the searches of some queries, given by their rows, ascending."""
+        """Return the searches of some queries, given by their rows, ascending, or as a mask."""
+        queries = np.flatnonzero(queries) if np.asarray(queries).dtype == bool else np.asarray(queries)
+        if (np.diff(queries) <= 0).any():
+            raise bad_parameter("queries", "Search.subset", "rows in ascending order, each once", queries)
         relevance = np.asarray(self.relevance)
         kept = relevance[np.isin(relevance[:, 0], queries)]
         given = {name: getattr(self, name) for name in ("queries", "weight", "query_rows", "query_field", "seen")}

@@ -226,6 +226,11 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
             Labels for "fisher", numbers for "regression", either for "mixture".
         sample_weight : array-like of shape (n,), optional
         """
+        if isinstance(X, (Rows, Pairs, Search)) and (y is not None or sample_weight is not None):
+            raise InvalidInputError(
+                "PrefixEncoder.fit takes y and sample_weight with an array: Rows(X, y, weight) holds its own, and "
+                "Pairs and Search have none."
+            )
         if isinstance(X, Search):
             if self.takes_pairs:
                 return self.fit_search(X.queries, X.documents, X.relevance)

@@ -240,6 +240,8 @@ def resampled_scores(scores: PerRowScores, *, resamples: int, random_state: int 
 
     Scores of equally many rows see the same draws, so their differences are paired.
     """
+    if not resamples:
+        return np.empty((0, len(scores.score())))
     return np.concatenate([scores.resampled(counts) for counts in _draws(scores.n, resamples, random_state)])
 
 

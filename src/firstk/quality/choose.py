@@ -80,8 +80,8 @@ class Limits:
         check_choice(self.relative_to, REFERENCES, "relative_to", "choose")
         if self.seconds is not None and (not is_real(self.seconds) or self.seconds <= 0):
             raise bad_parameter("seconds", "choose", "a positive number", self.seconds)
-        if self.bytes_per_vector is not None and (not is_real(self.bytes_per_vector) or self.bytes_per_vector < 1):
-            raise bad_parameter("bytes_per_vector", "choose", "a number of at least 1", self.bytes_per_vector)
+        if self.bytes_per_vector is not None and (not is_int(self.bytes_per_vector) or self.bytes_per_vector < 1):
+            raise bad_parameter("bytes_per_vector", "choose", "an int of at least 1", self.bytes_per_vector)
         if self.k is not None and (not is_int(self.k) or self.k < 1):
             raise bad_parameter("k", "choose", "an int of at least 1", self.k)
         object.__setattr__(self, "precisions", tuple(self.precisions))
