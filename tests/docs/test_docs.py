@@ -146,6 +146,11 @@ def test_fences_are_closed():
         assert not re.search(r"^(```|~~~)", prose(page), re.MULTILINE), f"{page.name} has a fence that does not close"
 
 
+def test_every_public_name_is_mentioned():
+    words = set(re.findall(r"\w+", " ".join(page.read_text("utf-8") for page in PAGES)))
+    assert {name for name in firstk.__all__ if not name.startswith("__")} - words == set()
+
+
 @pytest.mark.parametrize(("module", "page"), [(metrics, "metrics.md"), (data, "data.md")])
 def test_every_name_of_a_module_is_on_its_page(module, page):
     words = set(re.findall(r"\w+", (ROOT / "docs" / page).read_text("utf-8")))
