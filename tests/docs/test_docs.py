@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+import firstk
 from firstk import Pairs, Rows, Search, data, metrics, objectives, orderings, solvers
 from firstk.metrics.curve import METRICS
 
