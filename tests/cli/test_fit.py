@@ -218,8 +218,9 @@ def test_pairs_by_row_number(folder):
         "objective.neighbor_weight=0.5",
     )
     printed = run(
-        "fit", folder / "digits.npz", "--pairs", spec, "--id", ":row", *arguments, "-o", folder / "pairs", "--force"
-    )
+        "fit", folder / "digits.npz", "--pairs", spec, "--id", ":row", *arguments, "-o", folder / "pairs", "--force",
+        "--explain",
+    )  # fmt: skip
     assert "spearman at k" in printed
     assert "60 held-out pairs" in printed
     run("report", folder / "pairs", "-o", folder / "pairs.html", "--force")
