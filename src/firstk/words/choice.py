@@ -202,7 +202,7 @@ def _about_new(choice: Choice, advised: Offer | None) -> Iterator[str]:
     if not choice.on_new:
         yield (
             f"{choice.n_known:,} of the {choice.unit} ask for documents that the fit has learned from, and "
-            f"{choice.n_new or 'none':,} for new ones only, too few to choose by: new documents may fare worse."
+            f"{choice.n_new:,} for new ones only, too few to choose by: new documents may fare worse."
             if choice.n_new
             else f"All {choice.n_known:,} {choice.unit} ask for documents that the fit has learned from: new documents "
             "may fare worse."

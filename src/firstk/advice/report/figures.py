@@ -132,31 +132,6 @@ def plot_tradeoff(evaluation: Evaluation, chosen: Point | None = None, ax: Axes 
     return ax
 
 
-def plot_spectrum(spectrum: PrefixCurve | None, alignment: Sequence[PrefixCurve] = ()) -> Figure:
-    """Draw, for a diagnosis, the share of variance against k and, next to it, alignment(k) in the forms given.
-
-    Parameters
-    ----------
-    spectrum : PrefixCurve or None
-        Share of variance that the first k axes hold; None, where vectors do not vary, raises InvalidInputError.
-    alignment : sequence of PrefixCurve
-        Forms of alignment(k), the leading one first; none without labels.
-
-    Returns
-    -------
-    figure : matplotlib figure
-    """
-    if spectrum is None:
-        raise InvalidInputError("There is no spectrum to draw: the vectors do not vary.")
-    figure_module = require("matplotlib.figure", "report", "plot_spectrum")
-    panels = [([spectrum], ())] + ([(list(alignment[:1]), tuple(alignment[1:]))] if alignment else [])
-    figure = figure_module.Figure(figsize=(6.4 * len(panels), 3.8), layout="constrained")
-    for ax, (ours, others) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-        ax.set_ylim(0, 1.02)
-        plot_curves(ours, others, ax=ax)
-    return figure
-
-
 def check_figure(path: Path) -> None:
     """Raise for a figure that cannot be written, before long work is done for it."""
     if path.suffix.lower() not in _FORMATS:
