@@ -18,6 +18,10 @@ PYTEST := $(ONE_THREAD) $(IN_MEMORY) $(BIN)/python -m pytest -n $(PROCESSES) --d
 SEARCH := tests/search src/firstk/search
 UPGRADE := tests/upgrade src/firstk/upgrade
 PAPERS := tests/papers tests/evidence src/firstk_papers
+WINGS := $(SEARCH) $(UPGRADE) $(PAPERS)
+# Where else tests need the packages of the wings: they are marked 'wings' one by one, those of a wing by their folder.
+NEAR_WINGS := tests/cli/test_transform_bytes.py tests/contracts/test_integrations.py tests/data tests/docs \
+	tests/integrations/standalone
 KERNELS := $(IN_MEMORY) $(BIN)/python tests/processors/kernels_matrix.py
 
 .PHONY: help demo test test-wings test-search test-upgrade test-papers test-full test-kernels lint bench docs dist clean
@@ -48,7 +52,13 @@ $(VENV)/.docs: $(VENV)/.base
 
 $(VENV)/.test: $(VENV)/.base
 	@echo "installing what the tests need (first run only) ..."
-	@$(PIP) -e '.[report,tables,text,search,stores,cloud,onnx,dask,test]'
+	@$(PIP) -e '.[report,tables,text,search,onnx,dask,test]'
+	@$(COMPILE)
+	@touch $@
+
+$(VENV)/.wings: $(VENV)/.test
+	@echo "installing databases and emulators for the tests of the wings (first run only) ..."
+	@$(PIP) -e '.[stores,cloud,test-wings]'
 	@$(COMPILE)
 	@touch $@
 
@@ -63,13 +73,13 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 
 test: lint
-	$(PYTEST) $(foreach part,$(SEARCH) $(UPGRADE) $(PAPERS),--ignore=$(part))
+	$(PYTEST) -m 'not full and not wings' $(foreach part,$(WINGS),--ignore=$(part))
 
-test-wings: $(VENV)/.test
-	$(PYTEST) $(SEARCH) $(UPGRADE) $(PAPERS)
+test-wings: $(VENV)/.wings
+	$(PYTEST) -m 'wings and not full' $(WINGS) $(NEAR_WINGS)
 	$(KERNELS) --short
 
-test-search: $(VENV)/.test
+test-search: $(VENV)/.wings
 	$(PYTEST) $(SEARCH)
 
 test-upgrade: $(VENV)/.test
@@ -78,7 +88,7 @@ test-upgrade: $(VENV)/.test
 test-papers: $(VENV)/.test
 	$(PYTEST) $(PAPERS)
 
-test-full: lint
+test-full: lint $(VENV)/.wings
 	$(PYTEST) -m ''
 	$(KERNELS)
 

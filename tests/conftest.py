@@ -14,11 +14,16 @@ import pytest
 
 # Folders whose tests start processes, train or wait: they run first, and quick ones fill the gaps at the end.
 SLOW_FOLDERS = ("papers", "integrations", "search", "docs", "cli", "evaluation", "solvers")
+# The folders of the wings and of the papers.
+WINGS = {"search", "upgrade", "papers", "evidence", "firstk_papers"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put slow folders first; files stay together."""
+    """Mark the tests of the wings, and put slow folders first; files stay together."""
     here = Path(__file__).parent
+    for item in items:
+        if WINGS & set(item.path.relative_to(here.parent).parts):
+            item.add_marker("wings")
     first = {here / name: place for place, name in enumerate(SLOW_FOLDERS)}
     items.sort(key=lambda item: min((first.get(one, len(first)) for one in item.path.parents), default=len(first)))
 

@@ -74,6 +74,7 @@ def test_a_column_of_bytes_with_the_others_beside_it(place, digits, encoder):
     assert "of their ten nearest neighbors" in said
 
 
+@pytest.mark.wings
 def test_lancedb_takes_the_table_as_it_is(place, tmp_path, digits, encoder):
     lancedb = pytest.importorskip("lancedb", reason="the extra 'stores' is not installed")
     made = lancedb.connect(tmp_path / "db").create_table("codes", pq.read_table(place / "short.parquet"))

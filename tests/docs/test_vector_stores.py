@@ -49,6 +49,7 @@ def test_metrics_are_those_of_the_engines():
             assert tuple(metrics) == getattr(stores, row["class"]).metrics
 
 
+@pytest.mark.wings
 def test_the_clients_of_elasticsearch_know_every_setting():
     """The text was not run on a server, but its names are parameters of the client's own methods and fields."""
     dsl = pytest.importorskip("elasticsearch.dsl", reason="needs the package 'elasticsearch'")

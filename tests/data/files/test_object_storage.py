@@ -29,6 +29,7 @@ from fixtures.object_storage import (
     worker_environment,
 )
 
+pytestmark = pytest.mark.wings  # emulators of storage
 pytest.importorskip("pyarrow.fs", reason="needs the extra 'cloud'")
 pytest.importorskip("fsspec", reason="needs the extra 'cloud'")
 

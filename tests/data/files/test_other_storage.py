@@ -23,6 +23,7 @@ from fixtures.storage_servers import (
     hub_server,
 )
 
+pytestmark = pytest.mark.wings  # emulators of storage
 pytest.importorskip("pyarrow.fs", reason="needs the extra 'cloud'")
 pytest.importorskip("fsspec", reason="needs the extra 'cloud'")
 

@@ -135,7 +135,7 @@ def close(codes, encoder, X, k, query):
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("program", [of_numpy, of_js, of_duckdb])
+@pytest.mark.parametrize("program", [of_numpy, of_js, pytest.param(of_duckdb, marks=pytest.mark.wings)])
 def test_codes_are_those_of_the_library(program, case, tmp_path):
     encoder, X = CASES[case]()
     X = np.vstack([X[:20], encoder.mean])  # whose code is zero
@@ -147,6 +147,7 @@ def test_codes_are_those_of_the_library(program, case, tmp_path):
         close(program(encoder, X, k, query, tmp_path), encoder, X, k, query)
 
 
+@pytest.mark.wings
 @pytest.mark.parametrize("case", ["unit codes", "plain codes", "pairs with offsets"])
 def test_codes_of_postgresql_are_those_of_the_library(case, tmp_path, postgres):
     encoder, X = CASES[case]()
