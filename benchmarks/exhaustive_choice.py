@@ -26,7 +26,7 @@ from firstk.metrics.bootstrap import resampled_scores
 from firstk.metrics.curve import per_row_scores, settled_metric
 from firstk.moments.statistics import RowSample
 from firstk.quality.paired import DRAWS, TOLERANCE
-from firstk.quality.select import select
+from firstk.quality.selection import select
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from firstk.quality.paired import DEVIATIONS, TOLERANCE
-from firstk.quality.select import select
+from firstk.quality.selection import select
 
 RNG = np.random.default_rng(0)
 

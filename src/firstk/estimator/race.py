@@ -14,7 +14,7 @@ import numpy as np
 
 from firstk.contracts import Objective
 from firstk.quality.paired import OFTEN, TOLERANCE
-from firstk.quality.select import select
+from firstk.quality.selection import select
 
 # Held-out rows that tell candidates apart.
 FEWEST_ROWS = 100

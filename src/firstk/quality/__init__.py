@@ -22,6 +22,7 @@ __getattr__, __dir__ = lazy_names(
             "Difference",
             "interval",
         ],
+        "firstk.quality.selection": ["select"],
     },
 )
 
@@ -33,3 +34,4 @@ if TYPE_CHECKING:
     from firstk.quality.paired import TOLERANCE as TOLERANCE
     from firstk.quality.paired import Difference as Difference
     from firstk.quality.paired import interval as interval
+    from firstk.quality.selection import select as select

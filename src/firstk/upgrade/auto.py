@@ -26,15 +26,14 @@ from firstk._base.progress import Verbose, progress_bar
 from firstk._base.rows import unit_rows
 from firstk.contracts import AlignmentMethod, AlignmentRows
 from firstk.exceptions import InvalidInputError
+from firstk.metrics import MeanScore, resampled_scores
 from firstk.moments import CrossMoments, RowSample, row_priorities
+from firstk.quality import DRAWS, Difference, select
 
 N_FOLDS = 5
 # Pairs that a choice looks at: enough to rank settings, few enough to take seconds.
 MOST_ROWS = 4096
 FEWEST_ROWS = 50
-# Scores that differ by less are level. They are mean log-probabilities, near 0 where texts are found, not shares: by
-# the library's tolerance nearly all candidates would be level.
-TIE = 1e-4
 # Temperatures that are tried.
 _TEMPERATURES = np.geomspace(0.01, 0.5, 9)
 
@@ -51,21 +50,15 @@ class Trial:
         Mean log-probability of a row's own text.
     own : float
         Mean reciprocal rank of a row's own text.
-    error : float
-        Standard error of the score over held-out rows.
-    behind : float
-        By how much the score is behind that of the best candidate.
-    behind_error : float
-        Standard error of that difference, from differences row by row.
+    ahead : Difference
+        How far the score is ahead of that of the best candidate: at most 0.
     """
 
     method: str
     settings: Mapping[str, Any]
     score: float
     own: float
-    error: float
-    behind: float
-    behind_error: float
+    ahead: Difference
 
 
 @dataclass(frozen=True)
@@ -130,8 +123,9 @@ def choose(
 ) -> tuple[AlignmentMethod, AlignmentChoice]:
     """Return the best candidate of all methods, its settings settled, and the record of the choice.
 
-    The best mean score wins; of candidates that tie with it, the one whose translations are nearest to the held-out
-    new vectors, in squared distance; of these, the first.
+    The best mean score wins. Scores are log-probabilities, near 0 where texts are found, of which the library's
+    tolerance would make nearly all candidates level: nothing is given up for the sake of simplicity. Of candidates
+    with the same score, the one wins whose translations are nearest to the held-out new vectors, in squared distance.
 
     Parameters
     ----------
@@ -160,31 +154,28 @@ def choose(
                 done()
     table = np.array([np.concatenate(part) for part in scores])  # (candidates, held-out rows, ranks and temperatures)
     weight = np.concatenate(weights)
-    share = weight / weight.sum()
-    means = np.einsum("crj,r->cj", table, share)
-    own, at = means[:, 0], means[:, 1:].argmax(axis=1)
-    score = means[:, 1:].max(axis=1)
-    influence = np.take_along_axis(table[:, :, 1:], at[:, None, None], axis=2)[:, :, 0] - score[:, None]
-    best = chosen = int(np.argmax(score))
-    behind = score[best] - score
-    errors, behind_errors = (
-        np.sqrt(np.square(part) @ np.square(share)) for part in (influence, influence - influence[best])
-    )
-    level = np.flatnonzero(behind <= TIE)
+    means = np.einsum("crj,r->cj", table, weight / weight.sum())
+    at = means[:, 1:].argmax(axis=1)
+    values = MeanScore(np.take_along_axis(table[:, :, 1:], at[:, None, None], axis=2)[:, :, 0].T, weights=weight)
+    score, draws = values.score(), resampled_scores(values, resamples=DRAWS, random_state=seed).T
+    found = select(score, draws, most=0.0)
+    level = np.flatnonzero(found.level)
     if len(level) > 1:  # by squared errors of translations, in parts of the variance of new vectors
-        missed = np.zeros(len(level))
+        missed = np.zeros(len(candidates))
         for rows in folds:
             fold = _Fold(moments, sample, rows)
-            missed += [fold.error(candidates[i], unit, seed) for i in level]
-        chosen = int(level[np.argmin(np.round(missed / (np.trace(moments.new_scatter) * weight.sum()), 9))])
+            missed[level] += [fold.error(candidates[i], unit, seed) for i in level]
+        order = np.round(missed / (np.trace(moments.new_scatter) * weight.sum()), 9)
+        found = select(score, draws, order=order, most=0.0)
+    chosen = found.chosen
     tried = [
-        Trial(candidate.name, settings_of(candidate), *map(float, numbers))
-        for candidate, *numbers in zip(candidates, score, own, errors, behind, behind_errors, strict=True)
+        Trial(candidate.name, settings_of(candidate), float(one), float(own), ahead)
+        for candidate, one, own, ahead in zip(candidates, score, means[:, 0], found.ahead, strict=True)
     ]
     why = (
-        ("best" if chosen == best else "level with the best")
+        ("best" if chosen == found.best else "level with the best")
         + f" of {len(candidates)} candidates by cross-validation over {table.shape[1]:,} pairs"
-        + ("" if chosen == best else ", and its translations are nearer")
+        + ("" if chosen == found.best else ", and its translations are nearer")
     )
     chance = float(np.mean([np.reciprocal(np.arange(1.0, len(rows) + 1)).mean() for rows in folds]))
     record = AlignmentChoice(
