@@ -3,21 +3,23 @@
 import numpy as np
 import pytest
 
-from firstk.quality.paired import DEVIATIONS
+from firstk.quality.paired import DEVIATIONS, DRAWS, SAME
 from firstk.upgrade.evaluate import cross_fitted, preferred
 
 
 def slow_preferred(values, weights):
-    """The rule, by a loop over columns."""
-    best, ahead = 0, 0.0
-    for column in range(values.shape[1]):
-        mean = np.average(values[:, column] - values[:, 0], weights=weights)
-        if mean > ahead:
-            best, ahead = column, mean
-    difference = values[:, best] - values[:, 0]
-    share = weights / weights.sum()
-    error = np.sqrt(sum(s * s * (d - ahead) ** 2 for s, d in zip(share, difference, strict=True)))
-    return best if ahead > DEVIATIONS * error else 0
+    """The rule, by a loop over columns and draws."""
+    means = [np.average(column, weights=weights) for column in values.T]
+    best = int(np.argmax(means))
+    if means[best] - means[0] <= SAME:
+        return 0
+    rng, ahead = np.random.default_rng(0), []
+    for _ in range(DRAWS):
+        rows = rng.integers(len(values), size=len(values))
+        ahead.append(np.average(values[rows, best] - values[rows, 0], weights=weights[rows]))
+    if means[best] - means[0] <= DEVIATIONS * np.std(ahead):
+        return 0
+    return next(column for column in range(1, len(means)) if means[column] >= means[best] - SAME)
 
 
 @pytest.mark.parametrize("lead", [0.0, 0.02, 0.1])

@@ -26,8 +26,11 @@ def record(gain, *, room=0.01, everything=0.1, mix=0.05, judged=True, step=0.0):
     stay = ScoredOption(Option(STAY), estimate(0.5), None, estimate(-gain, room))
     translate = ScoredOption(Option(TRANSLATE, "cca", 64), estimate(0.5 + gain), estimate(gain, room), None)
     paid = [
-        ScoredOption(option, estimate(0.5 + more), estimate(more), estimate(more - gain))
-        for option, more in ((Option(MIX, "cca", share=0.2), mix), (Option(RE_EMBED, share=1.0), everything))
+        ScoredOption(option, estimate(0.5 + more), estimate(more), estimate(more - gain), over_larger)
+        for option, more, over_larger in (
+            (Option(MIX, "cca", share=0.2), mix, (estimate(mix - everything),)),
+            (Option(RE_EMBED, share=1.0), everything, ()),
+        )
     ]
     pools = (
         Pool(STORE, 1000, 200, 300, (stay, translate)),

@@ -20,9 +20,9 @@ import numpy as np
 
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import MeanScore, resampled_scores
-from firstk.quality import DEVIATIONS, DRAWS, ROUNDING, Difference, interval
+from firstk.quality import DRAWS, Difference, interval, select
 from firstk.upgrade.data import FIDELITY, Searches, UpgradeData, searches_in, split_pairs
-from firstk.upgrade.mixing import Calibration, asked_for, cosines, mixed_queries, mixed_rows, worth
+from firstk.upgrade.mixing import Calibration, asked_for, mixed_queries, mixed_rows, worth
 from firstk.upgrade.records import (
     HELD_OUT,
     MIX,
@@ -318,12 +318,10 @@ def preferred(values: np.ndarray, weights: np.ndarray | None = None) -> int:
     """
     if not len(values) or (weights is not None and not weights.any()):
         return 0
-    share = np.full(len(values), 1.0 / len(values)) if weights is None else weights / weights.sum()
-    ahead = values - values[:, :1]
-    means = share @ ahead
-    best = int(np.argmax(means >= means.max() - ROUNDING))  # the last digits of a sum are the processor's own
-    noise = DEVIATIONS * float(np.sqrt(np.square(share) @ np.square(ahead[:, best] - means[best])))
-    return best if Difference(means[best], means[best] - noise, means[best] + noise).clear else 0
+    counted = slice(None) if weights is None else weights > 0
+    means, draws = _draws(values[counted], None if weights is None else weights[counted], 0)
+    # The first is simplest, and all of the loss that is not clear may be taken for that.
+    return select(means, draws.T, order=[0] + [1] * (values.shape[1] - 1), most=np.inf).chosen
 
 
 def cross_fitted(values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
@@ -375,20 +373,15 @@ def _re_embedding(
 ) -> tuple[list[Scored], dict[str, Any]]:
     """Score re-embedding of all rows, and of the best of them.
 
-    Returns the options, and what a report says of mixes: how translated scores are calibrated, how well `worth` agrees
-    with what translations miss, and what its order gains over a random one.
+    Returns the options, and what a report says of mixes: how translated scores are calibrated, and what the order by
+    `worth` gains over a random one.
     """
-    from scipy.stats import spearmanr
-
     progress("searching new vectors")
     old, new = (searches.document_vectors(model) for model in ("old", "new"))
     queries, translated = searches.query_vectors("new"), alignment.old_to_new(old)
     everything = Option(RE_EMBED, share=1.0), searches.scores(new, queries)[:, 0]
-    missed, lost = 1.0 - cosines(translated, new), worth(alignment, old)
-    varies = np.ptp(lost) > 0 and np.ptp(missed) > 0
-    facts: dict[str, Any] = {"worth_correlation": float(spearmanr(lost, missed).statistic) if varies else None}
     if len(searches.asked) < _FEWEST_FOR_ORDER or not shares:
-        return [everything], facts
+        return [everything], {}
     asking = searches.query_vectors("old") if searches.data.stays else alignment.new_to_old(queries)
     halves = [np.arange(start, len(queries), 2) for start in (0, 1)]
 
@@ -410,29 +403,28 @@ def _re_embedding(
         options.append((Option(MIX, method_of(alignment), share=share), mixed(share, None)))
         ahead.append(options[-1][1] - mixed(share, chance))
     found = Calibration.fit(queries, translated, new)
-    facts["calibration"] = found.offset, found.scale
-    facts["order_gain"] = _differences(np.mean(ahead, axis=0)[:, None], searches, seed)[0]
-    return [*options, everything], facts
+    order_gain = _differences(np.mean(ahead, axis=0)[:, None], searches, seed)[0]
+    return [*options, everything], {"calibration": (found.offset, found.scale), "order_gain": order_gain}
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------
 
 
-def _draws(values: np.ndarray, searches: Searches, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _draws(values: np.ndarray, weights: np.ndarray | None, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the means of columns, shape (c,), and those of resampled queries, shape (B, c)."""
-    scores = MeanScore(values, weights=searches.weights)
+    scores = MeanScore(values, weights=weights)
     return scores.score(), resampled_scores(scores, resamples=DRAWS, random_state=seed)
 
 
 def _scores(values: np.ndarray, searches: Searches, seed: int) -> list[Difference]:
     """Return means with percentile intervals, which do not leave the range of a score."""
-    means, draws = _draws(values, searches, seed)
+    means, draws = _draws(values, searches.weights, seed)
     return [Difference(*map(float, one)) for one in zip(means, *interval(draws), strict=True)]
 
 
 def _differences(values: np.ndarray, searches: Searches, seed: int) -> list[Difference]:
     """Return mean differences with their intervals."""
-    means, draws = _draws(values, searches, seed)
+    means, draws = _draws(values, searches.weights, seed)
     return [Difference.of(mean, column) for mean, column in zip(means, draws.T, strict=True)]
 
 
@@ -443,10 +435,17 @@ def _record(pool: _Pool, seed: int) -> Pool:
         [None] * len(pool.options) if base is None else _differences(values - base[:, None], searches, seed)
         for base in (pool.values(Option(STAY)), pool.values(pool.chosen))
     )
-    options = tuple(
-        ScoredOption(option, score, None if option.kind == STAY else gain, None if option == pool.chosen else more)
-        for (option, _), score, gain, more in zip(
-            pool.options, _scores(values, searches, seed), gains, ahead, strict=True
+    embedding = [i for i, (option, _) in enumerate(pool.options) if option.share]  # by shares, ascending
+    options = []
+    for i, ((option, _), score) in enumerate(zip(pool.options, _scores(values, searches, seed), strict=True)):
+        larger = [j for j in embedding if option.share and j > i]
+        options.append(
+            ScoredOption(
+                option,
+                score,
+                gain=None if option.kind == STAY else gains[i],
+                over_translating=None if option == pool.chosen else ahead[i],
+                over_larger=tuple(_differences(values[:, [i]] - values[:, larger], searches, seed)) if larger else (),
+            )
         )
-    )
-    return Pool(pool.name, len(searches.rows), len(values), len(pool.pairs), options)
+    return Pool(pool.name, len(searches.rows), len(values), len(pool.pairs), tuple(options))

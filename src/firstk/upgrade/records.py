@@ -88,12 +88,15 @@ class ScoredOption:
         What it scores more than staying, query by query; None for staying, and where staying has no score.
     over_translating : Difference or None
         What it scores more than the recommended translation; None for that one.
+    over_larger : tuple of Difference
+        Of an option that embeds rows anew: what it scores more than each that embeds more of them, in their order.
     """
 
     option: Option
     score: Difference
     gain: Difference | None = None
     over_translating: Difference | None = None
+    over_larger: tuple[Difference, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -189,8 +192,6 @@ class UpgradeReport:
     calibration : (float, float) or None
         Offset and scale by which scores of rows that are translated into the new space become comparable with those
         of rows embedded anew; None where there was no mix.
-    worth_correlation : float or None
-        Spearman's, of `worth` with what a held-out row's translation misses; None where there was no order.
     order_gain : Difference or None
         What the order of re-embedding gains over a random one, on average over the shares.
     """
@@ -208,7 +209,6 @@ class UpgradeReport:
     learning: tuple[PairsPoint, ...] = ()
     re_embedding: bool = True
     calibration: tuple[float, float] | None = None
-    worth_correlation: float | None = None
     order_gain: Difference | None = None
 
     def __post_init__(self) -> None:

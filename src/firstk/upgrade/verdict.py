@@ -15,7 +15,7 @@ from math import ceil
 
 from firstk._base.checks import bad_parameter, check_count, is_real
 from firstk.quality import ROUNDING, TOLERANCE, Difference
-from firstk.upgrade.records import HELD_OUT, MIX, RE_EMBED, STAY, TRANSLATE, Option, ScoredOption, UpgradeReport
+from firstk.upgrade.records import HELD_OUT, STAY, TRANSLATE, Option, ScoredOption, UpgradeReport
 
 # What a verdict can say beside the kinds of options.
 JUDGE, UNDECIDED = "judge", "undecided"
@@ -217,14 +217,14 @@ def _affordable(free: Verdict) -> Option | None:
     pool = report.pool(HELD_OUT)
     if pool is None or pool.queries < FEWEST_QUERIES or free.option is None:
         return None
+    embedding = [one for one in pool.options if one.option.share]
     paid = [
         one
-        for one in pool.options
-        if one.option.kind in (MIX, RE_EMBED)
-        and free.terms.pays(one.option, report.rows)
-        and (gain := free.over(one)) is not None
-        and gain.clear
+        for one in embedding
+        if free.terms.pays(one.option, report.rows) and (gain := free.over(one)) is not None and gain.clear
     ]
-    best = max((one.score.value for one in paid), default=0.0)
-    level = (one.option for one in paid if best - one.score.value <= TOLERANCE + ROUNDING)
-    return min(level, key=lambda option: option.share, default=None)
+    best = max(paid, key=lambda one: one.score.value, default=None)
+    for one in paid:
+        if one is best or one.over_larger[embedding.index(best) - embedding.index(one) - 1].level:
+            return one.option
+    return None
