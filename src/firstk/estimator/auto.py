@@ -68,7 +68,7 @@ def choose(
     """Return the best of the objective's candidates.
 
     Rows and scored pairs are evaluated by cross-validation, pairs on documents that none of the training pairs has, and
-    `quality.selection` chooses: of the settings that are level with the best, the one that shrinks most. Positives answer
+    `quality` chooses: of the settings that are level with the best, the one that shrinks most. Positives answer
     to two kinds of queries, for documents that no pair names and for those that one does: of the settings that lose
     little on the first, the best on the second wins. `Objective.tie_break` says how much a setting shrinks, so the
     choice depends neither on the order of candidates nor on the last digit.
