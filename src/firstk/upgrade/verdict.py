@@ -223,8 +223,10 @@ def _affordable(free: Verdict) -> Option | None:
         for one in embedding
         if free.terms.pays(one.option, report.rows) and (gain := free.over(one)) is not None and gain.clear
     ]
-    best = max(paid, key=lambda one: one.score.value, default=None)
-    for one in paid:
-        if one is best or one.over_larger[embedding.index(best) - embedding.index(one) - 1].level:
-            return one.option
-    return None
+    if not paid:
+        return None
+    best = embedding.index(max(paid, key=lambda one: one.score.value))
+    cheaper = (
+        one for one in paid if (place := embedding.index(one)) < best and one.over_larger[best - place - 1].level
+    )
+    return next(cheaper, embedding[best]).option
