@@ -57,7 +57,7 @@ def test_decoding_is_told_with_its_bytes(place):
 def test_a_dry_run_says_rows_bytes_and_time_and_writes_nothing(place):
     arguments = ["rows.parquet", "sqlite:codes.db#documents", "--model", "model", "-k", "4", "--dry-run"]
     said = done(*arguments, cwd=place)
-    assert "9.6 kB of vectors become 3.2 kB of codes" in said
+    assert "9.60 kB of vectors become 3.20 kB of codes" in said
     assert "Nothing was written" in said
     found = json.loads(done(*arguments, "--json", cwd=place))
     assert (found["rows"], found["source_bytes"], found["target_bytes"]) == (200, 9600, 3200)

@@ -9,7 +9,7 @@ import typer
 
 from firstk.cli._options import ForceOption, JsonOption, NanOption, QuietOption, VectorsOption
 from firstk.cli._progress import counted_progress
-from firstk.words import number_of, were
+from firstk.words import bytes_text, number_of, were
 
 if TYPE_CHECKING:
     from firstk.search.moving import Moved, Plan
@@ -120,7 +120,7 @@ def _document(outcome: Moved | Plan) -> str:
 
 
 def _planned(plan: Plan) -> list[str]:
-    size = f"{_size(plan.source_bytes)} of vectors become {_size(plan.target_bytes)} of codes"
+    size = f"{bytes_text(plan.source_bytes)} of vectors become {bytes_text(plan.target_bytes)} of codes"
     lines = [
         f"{number_of(plan.rows, 'row')} of {plan.width} numbers from {plan.source} to {plan.target}: "
         f"{number_of(plan.k, 'coordinate')} each. {size} (without ids, payloads and indexes).",
@@ -161,14 +161,6 @@ def _moved(moved: Moved) -> list[str]:
             f"Checksum of ids and payloads: {moved.checksum}. Codes are compared up to rounding, and not in it."
         )
     return lines
-
-
-def _size(count: int) -> str:
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 1000 or unit == "GB":
-            return f"{count:,.0f} {unit}" if unit == "bytes" else f"{count:,.1f} {unit}"
-        count /= 1000  # type: ignore[assignment]
-    raise AssertionError
 
 
 def _time(seconds: float) -> str:

@@ -14,13 +14,14 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "firstk.words.terms": ["interval_term", "metric_of"],
-        "firstk.words.text": ["number_of", "rounded_up", "were"],
+        "firstk.words.text": ["bytes_text", "number_of", "rounded_up", "were"],
     },
 )
 
 if TYPE_CHECKING:
     from firstk.words.terms import interval_term as interval_term
     from firstk.words.terms import metric_of as metric_of
+    from firstk.words.text import bytes_text as bytes_text
     from firstk.words.text import number_of as number_of
     from firstk.words.text import rounded_up as rounded_up
     from firstk.words.text import were as were

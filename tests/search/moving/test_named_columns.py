@@ -46,7 +46,7 @@ def _lancedb(place, X):
 
 def _chroma(place, X):
     engine = connect(place)
-    collection = engine._client.create_collection(engine.collection, configuration={"hnsw": {"space": "ip"}})
+    collection = engine.connection.create_collection(engine.collection, configuration={"hnsw": {"space": "ip"}})
     ids = [f"key {i}" for i in range(len(X))]
     collection.add(ids, X, [{"n": i} for i in range(len(X))], documents=[f"row {i}" for i in range(len(X))])
 

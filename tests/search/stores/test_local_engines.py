@@ -122,7 +122,7 @@ def test_payloads_that_a_store_cannot_hold_raise(coder, vectors, tmp_path):
     engine = Chroma(tmp_path / "chroma")
     with pytest.raises(InvalidInputError, match="'tags' is a list"):
         push(coder, X, engine, 4, payloads=[{"tags": ["a"]}, {}])
-    with pytest.raises(InvalidInputError, match="shortlists of up to 1000"):
+    with pytest.raises(InvalidInputError, match="at most 1000 rows at once"):
         push(coder, X, Chroma(tmp_path / "chroma", "other"), 4, 8).search(X, 1, shortlist=2000)
     engine.close()
     pytest.importorskip("lancedb")

@@ -6,7 +6,6 @@ is complete. Chroma's metadata is flat; what it cannot hold is refused. Needs th
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,12 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from firstk._base.checks import require
-from firstk.data.remote import shown, shown_place
+from firstk.data.remote import shown
 from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
     EXTRA,
     Engine,
-    Hits,
     Id,
     Layout,
     NamedRows,
@@ -34,7 +32,6 @@ from firstk.search.stores.contract import (
 )
 from firstk.search.stores.filters import Condition, kind_of
 from firstk.search.stores.named_columns import stored
-from firstk.search.stores.results import reranked
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -71,6 +68,8 @@ class Chroma(Engine):
     packages: ClassVar[tuple[str, ...]] = ("chromadb",)
     reserved: ClassVar[frozenset[str]] = frozenset((_MARK, "chroma:document"))
     orders_text: ClassVar[bool] = False
+    secret: ClassVar[str] = "CHROMA_TOKEN"
+    most: ClassVar[int | None] = _EF
 
     @classmethod
     def connect(cls, address: str, name: str = "documents", **settings: Any) -> Chroma:
@@ -80,7 +79,7 @@ class Chroma(Engine):
             return cls(address, name, **settings)
         from urllib.parse import urlsplit
 
-        token = os.environ.get("CHROMA_TOKEN", "")
+        token = os.environ.get(cls.secret, "")
         with explained("The connection to Chroma", (Exception,), address, [token]):
             parts = urlsplit(shown(address))  # a port that is no number is a ValueError
             client = chromadb.HttpClient(
@@ -91,14 +90,9 @@ class Chroma(Engine):
             )
         return cls(client, name, **settings)
 
-    @property
-    def place(self) -> str:
-        """What error messages call it."""
-        where = f"Chroma in '{shown_place(self.client)}'" if isinstance(self.client, (str, Path)) else "Chroma"
-        return f"The collection '{self.collection}' of {where}"
-
     @cached_property
-    def _client(self) -> ClientAPI:
+    def connection(self) -> ClientAPI:
+        """The client."""
         import chromadb
         from chromadb.config import Settings
 
@@ -107,17 +101,18 @@ class Chroma(Engine):
         with self.answering():
             return chromadb.PersistentClient(str(self.client), Settings(anonymized_telemetry=False))
 
-    def answering(self) -> contextlib.AbstractContextManager[None]:
-        """Turn errors of Chroma into InvalidInputError."""
+    @property
+    def errors(self) -> tuple[type[BaseException], ...]:
+        """What Chroma raises."""
         from chromadb.errors import ChromaError
 
-        return explained(self.place, (ChromaError, ValueError, TypeError, OSError), self.client)
+        return ChromaError, ValueError, TypeError, OSError
 
     def _found(self, name: str) -> Collection | None:
         from chromadb.errors import NotFoundError
 
         try:
-            return self._client.get_collection(name, embedding_function=None)
+            return self.connection.get_collection(name, embedding_function=None)
         except NotFoundError:
             return None
 
@@ -133,7 +128,7 @@ class Chroma(Engine):
 
     def opened(self, name: str) -> Collection:
         """Return a collection that is there."""
-        return self._client.get_collection(name, embedding_function=None)
+        return self.connection.get_collection(name, embedding_function=None)
 
     def layout(self) -> Layout | None:
         """Return the layout, which is in the metadata of the collection."""
@@ -145,19 +140,19 @@ class Chroma(Engine):
         settings: Any = {"hnsw": {"space": _SPACES[layout.compared], "ef_search": _EF}}
         if layout.full is not None:
             if self._full_codes() is not None:  # left by a create that was interrupted
-                self._client.delete_collection(self._full_name)
+                self.connection.delete_collection(self._full_name)
             elif self._found(self._full_name) is not None:
                 raise InvalidInputError(
                     f"{self.place} needs the name '{self._full_name}' for full codes, and something else has it. Name "
                     "another place."
                 )
-            self._client.create_collection(
+            self.connection.create_collection(
                 self._full_name,
                 configuration=settings,
                 metadata={_BELONGS: self.collection},
                 embedding_function=None,
             )
-        self._client.create_collection(
+        self.connection.create_collection(
             self.collection,
             configuration=settings,
             metadata={"firstk": layout.record()},
@@ -168,7 +163,7 @@ class Chroma(Engine):
         """Delete the collections."""
         for there in (self._found(self.collection), self._full_codes()):
             if there is not None:
-                self._client.delete_collection(there.name)
+                self.connection.delete_collection(there.name)
 
     def upsert(self, rows: Rows) -> None:
         """Write the full codes, then the short ones with the payloads."""
@@ -178,7 +173,7 @@ class Chroma(Engine):
         there = set(short.get(ids=ids, include=[])["ids"])
         if there:  # an update of Chroma merges metadata: a name that is gone would stay
             short.delete(ids=sorted(there))
-        at_once = self._client.get_max_batch_size()
+        at_once = self.connection.get_max_batch_size()
         for start in range(0, len(ids), at_once):
             part = slice(start, start + at_once)
             if rows.full is not None:
@@ -230,37 +225,26 @@ class Chroma(Engine):
         metric = {name: metric for metric, name in _SPACES.items()}.get(space)
         return NamedRows(int(collection.count()), width, "embeddings", read, metric)
 
-    def hits(self, request: Request, layout: Layout) -> Iterator[Hits]:
-        """Find by the short codes, and rerank in numpy."""
-        if request.shortlist > _EF:
-            raise InvalidInputError(
-                f"A collection of Chroma is made here for shortlists of up to {_EF}. Got {request.shortlist}."
-            )
+    def shortlists(self, request: Request, layout: Layout) -> Iterator[StoredRows]:
+        """Find by the short codes."""
         short, full = self.opened(self.collection), self._full_codes()
+        where = where_of(request)
         for start in range(0, len(request.short), _QUERIES):
-            queries = request.short[start : start + _QUERIES]
             part = short.query(
-                query_embeddings=queries,
+                query_embeddings=request.short[start : start + _QUERIES],
                 n_results=request.shortlist,
-                where=where_of(request),
+                where=where,
                 include=["metadatas", "embeddings"],
             )
             for i, names in enumerate(part["ids"]):
                 payloads = [_payload(one) for one in (part["metadatas"] or [])[i]]
-                if full is None or request.full is None:
-                    codes, query = np.asarray((part["embeddings"] or [])[i], np.float32), queries[i]
+                if full is None:
+                    codes = np.asarray((part["embeddings"] or [])[i], np.float32)
                 else:
-                    codes = _in_order(full.get(ids=names, include=["embeddings"]), names) if names else queries[:0]
-                    query = request.full[start + i]
-                shortlist = StoredRows(_ids(names, layout), codes, payloads)
-                yield reranked(shortlist, query, layout.compared, request.limit)
-
-    def close(self) -> None:
-        """Let go of the client of a folder."""
-        if isinstance(self.client, (str, Path)) and "_client" in self.__dict__:
-            client = self.__dict__.pop("_client")
-            if hasattr(client, "close"):
-                client.close()
+                    codes = (
+                        _in_order(full.get(ids=names, include=["embeddings"]), names) if names else request.short[:0]
+                    )
+                yield StoredRows(_ids(names, layout), codes, payloads)
 
 
 def _ids(names: Sequence[str], layout: Layout | None) -> list[Id]:

@@ -8,19 +8,22 @@ done once for all engines, in `prefix_store`.
 from __future__ import annotations
 
 import json
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
 from firstk._base.checks import check_choice, require
 from firstk._base.json_records import Count, from_plain, strict_json, to_plain
+from firstk._base.rows import unit_rows
 from firstk.data import CodeStamp
-from firstk.data.remote import blotted
+from firstk.data.remote import blotted, shown_place
 from firstk.exceptions import FirstkError, InvalidInputError
 from firstk.search.stores.filters import Condition
 
@@ -201,14 +204,17 @@ Hits: TypeAlias = tuple[Sequence[Id], Sequence[float | None], Sequence[Mapping[s
 class Engine(ABC):
     """One table, collection or folder of one product; it need not exist yet. What most products share is here.
 
+    An engine is a dataclass: its first field is a path, or what the caller opened; its second is the name of the table.
     A batch of `upsert` is written row by row or as a whole, but a row never in part: a row whose id is `present` is
     complete. A row with an id that is there is replaced.
     """
 
     name: ClassVar[str]
-    # What error messages call a store of this kind, and the packages that it needs.
+    # What error messages call a store of this kind, such as "A table of DuckDB", and the packages that it needs.
     purpose: ClassVar[str]
     packages: ClassVar[tuple[str, ...]]
+    # The environment variable of its key or token.
+    secret: ClassVar[str] = ""
     # Which metrics it can compare by, which a layout must be one of.
     metrics: ClassVar[tuple[str, ...]] = ("cosine", "inner_product", "l2")
     # In which precisions it can index short codes; where there are several, its `precision` says which.
@@ -217,6 +223,8 @@ class Engine(ABC):
     reserved: ClassVar[frozenset[str]] = frozenset()
     # Whether a filter can ask for text that comes before or after another.
     orders_text: ClassVar[bool] = True
+    # Rows that one search finds at most; None for any number.
+    most: ClassVar[int | None] = None
 
     def __post_init__(self) -> None:
         for package in self.packages:
@@ -234,13 +242,26 @@ class Engine(ABC):
         return "float32"
 
     @property
-    @abstractmethod
-    def place(self) -> str:
-        """What error messages call it, without credentials: "The table 'documents' of PostgreSQL"."""
+    def _where_and_name(self) -> tuple[Any, str]:
+        where, name = (getattr(self, one.name) for one in fields(self)[:2])  # type: ignore[arg-type]
+        return where, name
 
+    @property
+    def place(self) -> str:
+        """What error messages call it, without credentials: "The table 'documents' of DuckDB"."""
+        (where, name), (_, kind, _, product) = self._where_and_name, self.purpose.split(" ", 3)
+        return f"The {kind} '{name}' of " + (f"'{shown_place(where)}'" if isinstance(where, (str, Path)) else product)
+
+    @property
     @abstractmethod
+    def errors(self) -> tuple[type[BaseException], ...]:
+        """What the product raises where it fails, or where what it holds was damaged."""
+
     def answering(self) -> AbstractContextManager[None]:
-        """Turn errors of the product into InvalidInputError."""
+        """Turn errors of the product into InvalidInputError that names the place."""
+        where = self._where_and_name[0]
+        address = where if isinstance(where, (str, Path)) else getattr(self, "address", "")
+        return explained(self.place, self.errors, address, [os.environ.get(self.secret, "")])
 
     def check(self, layout: Layout) -> None:  # noqa: B027
         """Raise an error for a layout that the engine cannot hold, such as one that is too wide."""
@@ -287,17 +308,33 @@ class Engine(ABC):
         All other columns are the payload. Nothing is written there.
         """
 
-    @abstractmethod
+    def shortlists(self, request: Request, layout: Layout) -> Iterator[StoredRows]:
+        """Yield for each query the rows nearest by the short code, with the codes that rerank them.
+
+        For products that cannot rerank; others have `hits` of their own.
+        """
+        raise NotImplementedError
+
     def hits(self, request: Request, layout: Layout) -> Iterator[Hits]:
         """Yield for each query the rows nearest by the short code, reranked by the full one.
 
-        Scores are those of `Layout.compared`. `results.reranked` is there for products that cannot rerank.
+        Scores are those of `Layout.compared`.
         """
+        queries = request.short if request.full is None else request.full
+        for query, rows in zip(queries, self.shortlists(request, layout), strict=True):
+            if not len(rows.ids):
+                yield [], [], []
+                continue
+            scores = scores_of(np.asarray(rows.codes, dtype=np.float32), query, layout.compared)
+            best = best_first(scores, layout.compared, request.limit)
+            yield [rows.ids[i] for i in best], scores[best].tolist(), [rows.payloads[i] for i in best]
 
     def search(self, request: Request) -> Neighbors:
         """Return what `hits` finds; the score of a code of zeros, which has no cosine, is 0."""
         layout = self.layout()
         assert layout is not None
+        if self.most is not None and request.shortlist > self.most:
+            raise InvalidInputError(f"{self.place} finds at most {self.most} rows at once. Got {request.shortlist}.")
         found = Neighbors([], [], [])
         for ids, scores, payloads in self.hits(request, layout):
             found.ids.append(list(ids))
@@ -305,8 +342,31 @@ class Engine(ABC):
             found.payloads.append([dict(one) for one in payloads])
         return found
 
-    def close(self) -> None:  # noqa: B027
-        """Let go of files and connections that the engine itself opened."""
+    def close(self) -> None:
+        """Let go of files and connections that the engine itself opened.
+
+        What `connect` opened it `owned`; what a path became is the cached `connection`.
+        """
+        where = self._where_and_name[0]
+        opened: Any = self.__dict__.pop("connection", None) if isinstance(where, (str, Path)) else None
+        opened = where if getattr(self, "owned", False) else opened
+        if hasattr(opened, "close"):
+            opened.close()
+
+
+def scores_of(codes: np.ndarray, query: np.ndarray, metric: str) -> np.ndarray:
+    """Return cosines or inner products (higher is better) or distances (lower is better), in float64."""
+    Z, q = codes.astype(np.float64), query.astype(np.float64)
+    if metric == "l2":
+        return np.asarray(np.linalg.norm(Z - q, axis=1))
+    if metric == "cosine":
+        Z, q = unit_rows(Z), unit_rows(q[None])[0]
+    return np.asarray(Z @ q)
+
+
+def best_first(scores: np.ndarray, metric: str, limit: int) -> np.ndarray:
+    """Return the places of the best scores, best first, ties in the order given."""
+    return np.argsort(scores if metric == "l2" else -scores, kind="stable")[:limit]
 
 
 def own_filter(request: Request, store: str, kind: type, form: str) -> Any:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from firstk.data.remote import shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
     Engine,
@@ -29,7 +28,6 @@ from firstk.search.stores.contract import (
     Rows,
     StoredRows,
     check_ascending,
-    explained,
 )
 from firstk.search.stores.filters import Condition
 from firstk.search.stores.named_columns import chosen_ids, chosen_vectors, stored
@@ -70,12 +68,6 @@ class DuckDB(Engine):
     purpose: ClassVar[str] = "A table of DuckDB"
     packages: ClassVar[tuple[str, ...]] = ("duckdb", "pyarrow")
 
-    @property
-    def place(self) -> str:
-        """What error messages call it."""
-        where = f"'{shown_place(self.path)}'" if isinstance(self.path, (str, Path)) else "DuckDB"
-        return f"The table '{self.table}' of {where}"
-
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
         """The connection."""
@@ -83,18 +75,19 @@ class DuckDB(Engine):
 
         if not isinstance(self.path, (str, Path)):
             return self.path
-        with explained(self.place, (duckdb.Error, OSError), self.path):
+        with self.answering():
             return duckdb.connect(str(self.path))
 
     def rows_of(self, sql: str, values: Any = None) -> list[Any]:
         """Run a statement to its end: a result that is not fetched wholly blocks the connection."""
         return self.connection.execute(sql, values).fetchall()
 
-    def answering(self) -> contextlib.AbstractContextManager[None]:
-        """Turn errors of DuckDB into InvalidInputError."""
+    @property
+    def errors(self) -> tuple[type[BaseException], ...]:
+        """What DuckDB raises."""
         import duckdb
 
-        return explained(self.place, (duckdb.Error, ValueError), self.path)
+        return duckdb.Error, OSError, ValueError
 
     def layout(self) -> Layout | None:
         """Return the layout, which is the comment of the table."""
@@ -243,12 +236,6 @@ class DuckDB(Engine):
                 query["full"] = request.full[i].tolist()
             found = self.rows_of(sql, query | values)
             yield [row[0] for row in found], [row[1] for row in found], [json.loads(row[2]) for row in found]
-
-    def close(self) -> None:
-        """Close the file, if the engine opened it."""
-        opened = self.__dict__.pop("connection", None)
-        if opened is not None and opened is not self.path:
-            opened.close()
 
 
 def _no_nan(value: str) -> str:

@@ -25,18 +25,17 @@ from firstk._base.rows import unit_rows
 from firstk.data.remote import shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
-    Hits,
     Id,
     Layout,
     NamedRows,
     Request,
     Rows,
     StoredRows,
-    explained,
+    best_first,
     foreign,
+    scores_of,
 )
 from firstk.search.stores.named_columns import stored
-from firstk.search.stores.results import best_first, reranked, scores_of
 from firstk.search.stores.sql import where_of
 from firstk.search.stores.sqlite_rows import RowsTable, SqliteEngine, condition
 
@@ -98,8 +97,9 @@ class IndexFolder(SqliteEngine):
         return f"The {self.name} store '{shown_place(self.folder)}'"
 
     @cached_property
-    def _connection(self) -> sqlite3.Connection:
-        with explained(self.place, (sqlite3.Error, OSError), self.folder):
+    def connection(self) -> sqlite3.Connection:
+        """The file of rows."""
+        with self.answering():
             Path(self.folder).mkdir(parents=True, exist_ok=True)
             found = sqlite3.connect(Path(self.folder) / _ROWS, isolation_level=None, check_same_thread=False)
             found.execute("PRAGMA busy_timeout = 10000")
@@ -107,18 +107,18 @@ class IndexFolder(SqliteEngine):
 
     @property
     def _rows(self) -> RowsTable:
-        return RowsTable(self._connection, _TABLE)
+        return RowsTable(self.connection, _TABLE)
 
-    def answering(self) -> contextlib.AbstractContextManager[None]:
-        """Turn errors of SQLite and of the library, and of rows that were damaged, into InvalidInputError."""
-        errors = (sqlite3.Error, OSError, RuntimeError, ValueError, TypeError, AssertionError)
-        return explained(self.place, errors, self.folder)
+    @property
+    def errors(self) -> tuple[type[BaseException], ...]:
+        """What SQLite and the library raise, and what rows that were damaged do."""
+        return sqlite3.Error, OSError, RuntimeError, ValueError, TypeError, AssertionError
 
     def layout(self) -> Layout | None:
         """Return the layout, which is in the file of rows."""
         if Path(self.folder).is_file():  # an index that another program saved
             raise foreign(self.place)
-        if "_connection" not in self.__dict__ and not (Path(self.folder) / _ROWS).exists():
+        if "connection" not in self.__dict__ and not (Path(self.folder) / _ROWS).exists():
             return None
         return self._rows.layout(self.place)
 
@@ -216,27 +216,21 @@ class IndexFolder(SqliteEngine):
         short = np.ascontiguousarray(codes[:, : layout.short], dtype=np.float32)
         return unit_rows(short) if layout.compared == "cosine" else short
 
-    def hits(self, request: Request, layout: Layout) -> Iterator[Hits]:
-        """Find by the index, and rerank in numpy."""
+    def shortlists(self, request: Request, layout: Layout) -> Iterator[StoredRows]:
+        """Find by the index."""
         where, values = where_of(request, self.name, condition)
         allowed = self._rows.matching(where, values) if where else None
         count = self._rows.count() if allowed is None else len(allowed)
         index = self._index(layout)[0] if count else None
-        for i, short in enumerate(request.short):
-            keys = np.zeros(0, np.int64)
-            if count:
-                keys = self._nearest(index, short, min(request.shortlist, count), allowed)
-            rows = self._rows.fetch(keys.tolist())
-            query, codes = (short, rows.codes[:, : layout.short])
-            if request.full is not None:
-                query, codes = request.full[i], rows.codes
-            yield reranked(rows._replace(codes=codes), query, layout.compared, request.limit)
+        for short in request.short:
+            keys = self._nearest(index, short, min(request.shortlist, count), allowed).tolist() if count else []
+            rows = self._rows.fetch(keys)
+            yield rows if request.full is not None else rows._replace(codes=rows.codes[:, : layout.short])
 
     def close(self) -> None:
         """Close the file of rows."""
         self._state.pop("index", None)
-        if "_connection" in self.__dict__:
-            self.__dict__.pop("_connection").close()
+        super().close()
 
 
 def _seal(path: Path) -> Path:

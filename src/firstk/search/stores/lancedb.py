@@ -15,23 +15,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from firstk.data.remote import shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
     Engine,
-    Hits,
     Id,
     Layout,
     NamedRows,
     Request,
     Rows,
     StoredRows,
-    explained,
     own_filter,
 )
 from firstk.search.stores.filters import Condition
 from firstk.search.stores.named_columns import chosen_ids, chosen_vectors, stored
-from firstk.search.stores.results import reranked
 from firstk.search.stores.sql import COMPARED
 
 if TYPE_CHECKING:
@@ -63,12 +59,6 @@ class LanceDB(Engine):
     packages: ClassVar[tuple[str, ...]] = ("lancedb",)
     reserved: ClassVar[frozenset[str]] = frozenset((*_OWN, *_ADDED))
 
-    @property
-    def place(self) -> str:
-        """What error messages call it."""
-        where = f"'{shown_place(self.path)}'" if isinstance(self.path, (str, Path)) else "LanceDB"
-        return f"The table '{self.table}' of {where}"
-
     @cached_property
     def connection(self) -> lancedb.DBConnection:
         """The connection."""
@@ -76,18 +66,19 @@ class LanceDB(Engine):
 
         if not isinstance(self.path, (str, Path)):
             return self.path
-        with explained(self.place, (OSError, RuntimeError, ValueError), self.path):
+        with self.answering():
             return lancedb.connect(str(self.path))
 
     @property
     def _there(self) -> Any:
         return self.connection.open_table(self.table)
 
-    def answering(self) -> contextlib.AbstractContextManager[None]:
-        """Turn errors of LanceDB into InvalidInputError."""
+    @property
+    def errors(self) -> tuple[type[BaseException], ...]:
+        """What LanceDB raises."""
         import pyarrow as pa
 
-        return explained(self.place, (OSError, RuntimeError, ValueError, TypeError, pa.ArrowException), self.path)
+        return OSError, RuntimeError, ValueError, TypeError, pa.ArrowException
 
     def layout(self) -> Layout | None:
         """Return the layout, which is in the metadata of the schema."""
@@ -149,9 +140,8 @@ class LanceDB(Engine):
 
     def read(self, size: int) -> Iterator[StoredRows]:
         """Yield rows in the order of the table."""
-        column = "full" if "full" in self._there.schema.names else "short"
         for part in self._parts(size):
-            yield StoredRows(part["id"].to_pylist(), _codes(part[column]), _payloads(part))
+            yield _stored(part)
 
     def _parts(self, size: int) -> Iterator[Any]:
         table = self._there
@@ -188,22 +178,16 @@ class LanceDB(Engine):
 
         return NamedRows(int(table.count_rows()), width, vector, read)
 
-    def hits(self, request: Request, layout: Layout) -> Iterator[Hits]:
-        """Find by the short codes, and rerank in numpy."""
+    def shortlists(self, request: Request, layout: Layout) -> Iterator[StoredRows]:
+        """Find by the short codes."""
         table = self._there
         where = where_of(request, table.schema)
-        for i, short in enumerate(request.short):
+        for short in request.short:
             # By cosine, LanceDB finds nothing for a code of zeros, which is as near to one row as to another.
             kind = _DISTANCES[layout.compared if short.any() else "l2"]
-            found = table.search(short, vector_column_name="short").distance_type(kind)
-            found = found.limit(request.shortlist)
-            if where:
-                found = found.where(where, prefilter=True)
-            hits = found.to_arrow()
-            query, column = (short, "short") if request.full is None else (request.full[i], "full")
-            codes = _codes(hits[column].combine_chunks())
-            shortlist = StoredRows(hits["id"].to_pylist(), codes, _payloads(hits))
-            yield reranked(shortlist, query, layout.compared, request.limit)
+            found = table.search(short, vector_column_name="short").distance_type(kind).limit(request.shortlist)
+            hits = (found.where(where, prefilter=True) if where else found).to_arrow().combine_chunks()
+            yield _stored(hits)
 
 
 def _arrow(rows: Rows, schema: pa.Schema) -> pa.Table:
@@ -238,18 +222,17 @@ def _lists(codes: np.ndarray) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(flat, codes.shape[1])
 
 
-def _codes(column: Any) -> np.ndarray:
-    flat = column.flatten().to_numpy(zero_copy_only=False)
-    return np.asarray(flat, dtype=np.float32).reshape(len(column), column.type.list_size)
-
-
-def _payloads(table: Any) -> list[dict[str, Any]]:
+def _stored(table: Any) -> StoredRows:
+    """Return rows of Arrow with their longest codes."""
+    column = table["full" if "full" in table.schema.names else "short"]
+    column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+    codes = np.asarray(column.flatten().to_numpy(zero_copy_only=False), np.float32)
     names = [name for name in table.schema.names if name not in (*_OWN, *_ADDED)]
-    return (
-        [{name: value for name, value in row.items() if value is not None} for row in table.select(names).to_pylist()]
-        if names
-        else [{} for _ in range(table.num_rows)]
-    )
+    payloads = [
+        {name: value for name, value in row.items() if value is not None} for row in table.select(names).to_pylist()
+    ]
+    ids = table["id"].to_pylist()
+    return StoredRows(ids, codes.reshape(len(ids), column.type.list_size), payloads if names else [{} for _ in ids])
 
 
 def _literal(value: object) -> str:

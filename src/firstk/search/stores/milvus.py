@@ -5,7 +5,6 @@ Payloads are dynamic fields. Milvus Lite does not tell 1 from true in a filter. 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections import defaultdict
@@ -21,7 +20,6 @@ from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
     EXTRA,
     Engine,
-    Hits,
     Id,
     Layout,
     NamedRows,
@@ -33,7 +31,6 @@ from firstk.search.stores.contract import (
 )
 from firstk.search.stores.filters import Condition
 from firstk.search.stores.named_columns import chosen_ids, chosen_vectors, stored
-from firstk.search.stores.results import reranked
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
@@ -41,8 +38,6 @@ if TYPE_CHECKING:
 _METRICS = {"cosine": "COSINE", "inner_product": "IP", "l2": "L2"}
 _COMPARED = {"eq": "==", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _OWN = ("id", "short", "full")
-# What one search returns at most.
-_MOST = 16384
 # Rows the walk through the graph holds at least. Milvus Lite filters the rows it meets, so that a walk of 64 with a
 # filter that one row in fifteen meets ends before the nearest are found.
 _WALK, _FILTERED_WALK = 64, 1024
@@ -76,12 +71,15 @@ class Milvus(Engine):
     purpose: ClassVar[str] = "A collection of Milvus"
     packages: ClassVar[tuple[str, ...]] = ("pymilvus",)
     reserved: ClassVar[frozenset[str]] = frozenset((*_OWN, "$meta"))
+    secret: ClassVar[str] = "MILVUS_TOKEN"
+    # What one search of Milvus returns at most.
+    most: ClassVar[int | None] = 16384
 
     @classmethod
     def connect(cls, address: str, name: str = "documents", **settings: Any) -> Milvus:
         """Open a file of Milvus Lite (its name ends in .db), or a server by its URL; its token is from MILVUS_TOKEN."""
         pymilvus = require("pymilvus", EXTRA, cls.purpose)
-        token = os.environ.get("MILVUS_TOKEN", "")
+        token = os.environ.get(cls.secret, "")
         if address.startswith(("http:", "https:")):
             file = None
         else:
@@ -95,15 +93,11 @@ class Milvus(Engine):
         return made
 
     @property
-    def place(self) -> str:
-        """What error messages call it."""
-        return f"The collection '{self.collection}' of Milvus"
-
-    def answering(self) -> contextlib.AbstractContextManager[None]:
-        """Turn errors of Milvus into InvalidInputError."""
+    def errors(self) -> tuple[type[BaseException], ...]:
+        """What Milvus raises."""
         from pymilvus.exceptions import MilvusException
 
-        return explained(self.place, (MilvusException, OSError), self.address, [os.environ.get("MILVUS_TOKEN", "")])
+        return MilvusException, OSError
 
     def layout(self) -> Layout | None:
         """Return the layout, which is a property of the collection."""
@@ -178,11 +172,8 @@ class Milvus(Engine):
 
     def read(self, size: int) -> Iterator[StoredRows]:
         """Yield rows in the order of their ids."""
-        layout = self.layout()
-        column = "short" if layout is None or layout.full is None else "full"
-        for part in self._pages(size):
-            codes = np.array([row[column] for row in part], np.float32)
-            yield StoredRows([row["id"] for row in part], codes, [_payload(row) for row in part])
+        self.layout()  # which loads the collection
+        yield from map(_stored, self._pages(size))
 
     def _pages(self, size: int) -> Iterator[list[dict[str, Any]]]:
         pages = self.client.query_iterator(self.collection, batch_size=size, output_fields=["*"])
@@ -214,12 +205,8 @@ class Milvus(Engine):
         metric = {kind: metric for metric, kind in _METRICS.items()}.get(kinds.get(vector) or "")
         return NamedRows(self.count(), int(fields[vector]["params"]["dim"]), vector, read, metric)
 
-    def hits(self, request: Request, layout: Layout) -> Iterator[Hits]:
-        """Find by the short codes, and rerank in numpy."""
-        if request.shortlist > _MOST:
-            raise InvalidInputError(
-                f"Milvus finds at most {_MOST} rows at once. Got a shortlist of {request.shortlist}."
-            )
+    def shortlists(self, request: Request, layout: Layout) -> Iterator[StoredRows]:
+        """Find by the short codes."""
         where = where_of(request)
         walk = max(request.shortlist, _FILTERED_WALK if where else _WALK)
         found = self.client.search(
@@ -231,19 +218,12 @@ class Milvus(Engine):
             output_fields=["*"],
             search_params={"params": {"ef": walk}},
         )
-        for i, hits in enumerate(found):
-            entities = [hit["entity"] for hit in hits]
-            query, column = (request.short[i], "short") if request.full is None else (request.full[i], "full")
-            codes = np.array([row[column] for row in entities], np.float32)
-            shortlist = StoredRows([hit["id"] for hit in hits], codes, [_payload(row) for row in entities])
-            yield reranked(shortlist, query, layout.compared, request.limit)
+        yield from (_stored([dict(hit["entity"]) | {"id": hit["id"]} for hit in hits]) for hits in found)
 
     def close(self) -> None:
         """Close the client, if `connect` opened it."""
-        if not self.owned:
-            return
-        self.client.close()
-        if self.file is None:
+        super().close()
+        if not self.owned or self.file is None:
             return
         _OPEN[self.file].discard(self)
         if not _OPEN[self.file]:
@@ -252,8 +232,11 @@ class Milvus(Engine):
             server_manager_instance.release_server(self.file)
 
 
-def _payload(entity: Any) -> dict[str, Any]:
-    return {name: value for name, value in entity.items() if name not in _OWN and value is not None}
+def _stored(rows: list[dict[str, Any]]) -> StoredRows:
+    """Return rows with their longest codes."""
+    codes = np.array([row["full"] if "full" in row else row["short"] for row in rows], np.float32)
+    held = [{name: value for name, value in row.items() if name not in _OWN and value is not None} for row in rows]
+    return StoredRows([row["id"] for row in rows], codes, held)
 
 
 def _literal(value: object) -> str:

@@ -200,7 +200,7 @@ class Pgvector(Engine):
     owned: bool = False
 
     name: ClassVar[str] = "pgvector"
-    purpose: ClassVar[str] = "A table of pgvector"
+    purpose: ClassVar[str] = "A table of PostgreSQL"
     packages: ClassVar[tuple[str, ...]] = ("psycopg", "pgvector")
     precisions: ClassVar[tuple[str, ...]] = tuple(_INDEXED)
 
@@ -223,15 +223,11 @@ class Pgvector(Engine):
             return cls(psycopg.connect(address, autocommit=True), name, owned=True, **settings)
 
     @property
-    def place(self) -> str:
-        """What error messages call it."""
-        return f"The table '{self.table}' of PostgreSQL"
-
-    def answering(self) -> contextlib.AbstractContextManager[None]:
-        """Turn errors of PostgreSQL into InvalidInputError."""
+    def errors(self) -> tuple[type[BaseException], ...]:
+        """What PostgreSQL raises."""
         import psycopg
 
-        return explained(self.place, (psycopg.Error,))
+        return (psycopg.Error,)
 
     def check(self, layout: Layout) -> None:
         """Raise an error for codes that are too long."""
@@ -391,11 +387,6 @@ class Pgvector(Engine):
             for query in queries:
                 found = self.connection.execute(found_by.search, {"query": Vector(query)} | values).fetchall()
                 yield [row[0] for row in found], [row[1] for row in found], [row[2] for row in found]
-
-    def close(self) -> None:
-        """Close the connection, if `connect` opened it."""
-        if self.owned:
-            self.connection.close()
 
     def _check_extension(self) -> None:
         there = self.connection.execute("SELECT default_version FROM pg_available_extensions WHERE name = 'vector'")

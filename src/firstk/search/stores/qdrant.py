@@ -84,12 +84,13 @@ class Qdrant(Engine):
     precisions: ClassVar[tuple[str, ...]] = ("float32", "float16")
     reserved: ClassVar[frozenset[str]] = frozenset((_NAME,))
     orders_text: ClassVar[bool] = False
+    secret: ClassVar[str] = "QDRANT_API_KEY"
 
     @classmethod
     def connect(cls, address: str, name: str = "documents", **settings: Any) -> Qdrant:
         """Open a folder or ":memory:", or a server by its URL; its API key is from QDRANT_API_KEY."""
         qdrant_client = require("qdrant_client", EXTRA, cls.purpose)
-        key = os.environ.get("QDRANT_API_KEY")
+        key = os.environ.get(cls.secret)
         with explained("The connection to Qdrant", (Exception,), address, [key or ""]):
             if address.startswith(("http:", "https:")):
                 client = qdrant_client.QdrantClient(url=address, api_key=key)
@@ -105,16 +106,11 @@ class Qdrant(Engine):
         return self.precision
 
     @property
-    def place(self) -> str:
-        """What error messages call it."""
-        return f"The collection '{self.collection}' of Qdrant"
-
-    def answering(self) -> contextlib.AbstractContextManager[None]:
-        """Turn errors of Qdrant, of the connection to it and of the files of local mode into InvalidInputError."""
+    def errors(self) -> tuple[type[BaseException], ...]:
+        """What Qdrant, the connection to it and the files of local mode raise."""
         from qdrant_client.http.exceptions import ApiException
 
-        secret = os.environ.get("QDRANT_API_KEY", "")
-        return explained(self.place, (ApiException, ValueError, OSError, sqlite3.Error), self.address, [secret])
+        return ApiException, ValueError, OSError, sqlite3.Error
 
     def layout(self) -> Layout | None:
         """Return the layout, which is in the metadata of the collection."""
@@ -240,11 +236,6 @@ class Qdrant(Engine):
         for answer in self.client.query_batch_points(self.collection, requests):
             points = answer.points
             yield [_id(one) for one in points], [one.score for one in points], [_payload(one) for one in points]
-
-    def close(self) -> None:
-        """Close the client, if `connect` opened it."""
-        if self.owned:
-            self.client.close()
 
 
 def _point(key: Id) -> Id:

@@ -6,7 +6,6 @@ extra "stores".
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import sqlite3
@@ -20,7 +19,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from firstk._base.checks import require
-from firstk.data.remote import shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
     EXTRA,
@@ -31,7 +29,6 @@ from firstk.search.stores.contract import (
     Request,
     Rows,
     StoredRows,
-    explained,
 )
 from firstk.search.stores.named_columns import chosen, chosen_ids, stored
 from firstk.search.stores.sql import quoted, where_of
@@ -41,8 +38,8 @@ from firstk.search.stores.sqlite_rows import RowsTable, SqliteEngine, condition
 _FLOATS = re.compile(r"^\s*[\"'`\[]?(\w+)[\"'`\]]?\s+float(?:32)?\s*\[(\d+)\]", re.IGNORECASE)
 _COSINE = re.compile(r"distance_metric\s*=\s*cosine", re.IGNORECASE)
 _DISTANCES = {"cosine": "vec_distance_cosine", "l2": "vec_distance_l2"}
-# What one search of a virtual table returns at most; and its widest vector.
-_MOST, _LONGEST = 4096, 8192
+# The widest vector of a virtual table.
+_LONGEST = 8192
 
 
 def _sqlite() -> ModuleType:
@@ -80,11 +77,8 @@ class SqliteVec(SqliteEngine):
     packages: ClassVar[tuple[str, ...]] = ("sqlite_vec",)
     metrics: ClassVar[tuple[str, ...]] = ("cosine", "l2")
     precisions: ClassVar[tuple[str, ...]] = ("float32", "binary")
-
-    @property
-    def place(self) -> str:
-        """What error messages call it."""
-        return f"The table '{self.table}' of '{shown_place(self.path)}'"
+    # What one search of a virtual table returns at most.
+    most: ClassVar[int | None] = 4096
 
     @cached_property
     def connection(self) -> Any:
@@ -92,7 +86,7 @@ class SqliteVec(SqliteEngine):
         import sqlite_vec
 
         sqlite = _sqlite()
-        with explained(self.place, (sqlite.Error, OSError), self.path):
+        with self.answering():
             found = sqlite.connect(str(self.path), isolation_level=None, check_same_thread=False)
             found.enable_load_extension(True)
             sqlite_vec.load(found)
@@ -108,9 +102,10 @@ class SqliteVec(SqliteEngine):
     def _short(self) -> str:
         return quoted(f"{self.table}_short")
 
-    def answering(self) -> contextlib.AbstractContextManager[None]:
-        """Turn errors of SQLite, and of rows that were damaged, into InvalidInputError."""
-        return explained(self.place, (_sqlite().Error, sqlite3.Error, ValueError), self.path)
+    @property
+    def errors(self) -> tuple[type[BaseException], ...]:
+        """What SQLite raises, and what rows that were damaged do."""
+        return _sqlite().Error, sqlite3.Error, OSError, ValueError
 
     def check(self, layout: Layout) -> None:
         """Raise an error for codes that sqlite-vec cannot index."""
@@ -223,21 +218,12 @@ class SqliteVec(SqliteEngine):
 
     def hits(self, request: Request, layout: Layout) -> Iterator[Hits]:
         """Find and rerank in one statement a query."""
-        if request.shortlist > _MOST:
-            raise InvalidInputError(
-                f"sqlite-vec finds at most {_MOST} rows at once. Got a shortlist of {request.shortlist}."
-            )
         where, values = where_of(request, "sqlite-vec", condition)
         sql = self.statement(layout, request.shortlist, request.limit, where)
         for query in np.ascontiguousarray(request.short if request.full is None else request.full, dtype="<f4"):
             found = self.connection.execute(sql, {"query": query.tobytes()} | values).fetchall()
             scores = [_score(row[1], layout.compared) for row in found]
             yield [row[0] for row in found], scores, [json.loads(row[2]) for row in found]
-
-    def close(self) -> None:
-        """Close the file."""
-        if "connection" in self.__dict__:
-            self.__dict__.pop("connection").close()
 
 
 def _score(distance: float | None, metric: str) -> float:
