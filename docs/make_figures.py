@@ -22,7 +22,7 @@ from PIL import Image
 from firstk import PrefixEncoder, SparsePrefix
 from firstk.data import load_banking
 from firstk.metrics import nearest_neighbor_accuracy
-from theory_figures import draw_perception, draw_symmetry
+from theory_figures import draw_perception, draw_same_axes, draw_symmetry
 
 IMAGES = Path(__file__).parent / "images"
 BYTES_RECORD = Path(__file__).parents[1] / "results" / "bytes.json"
@@ -148,6 +148,7 @@ FIGURES = {
     "bytes": draw_bytes,
     "symmetry": draw_symmetry,
     "perception": draw_perception,
+    "same-axes": draw_same_axes,
 }
 
 if __name__ == "__main__":

@@ -7,8 +7,9 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from firstk import PrefixEncoder
+from firstk import FullPrefix, Gradient, PrefixEncoder, Unordered
 from firstk.data import load_banking, load_digits
+from firstk.metrics import first_k_against_best_k, same_axes
 
 DRAWS = 20
 
@@ -47,6 +48,31 @@ def draw_symmetry(path: Path) -> None:
     for axes in (left, right):
         axes.grid(alpha=0.3)
         axes.legend(fontsize=9, loc="upper left")
+    figure.savefig(path, dpi=130)
+
+
+def draw_same_axes(path: Path) -> None:
+    """Draw correlations of the coordinates of two seeds, and what the first k lose to the best k by a probe."""
+    digits = load_digits()
+    figure, axes = plt.subplots(1, 3, figsize=(10, 3.3), layout="constrained")
+    solver = Gradient(canonical=False)
+    for ax, (name, ordering) in zip(
+        axes, {"full prefix": FullPrefix("uniform"), "unordered": Unordered()}.items(), strict=False
+    ):
+        a, b = (
+            PrefixEncoder(12, ordering=ordering, solver=solver, init="random", random_state=s).fit(digits.X_train)
+            for s in (0, 1)
+        )
+        ax.imshow(same_axes(a, b, digits.X_test).correlations, vmin=0, vmax=1)
+        ax.set(xlabel="coordinate, seed 1", ylabel="coordinate, seed 0")
+        ax.set_title(name, loc="left", fontsize=11)
+        train, test = a.transform(digits.X_train), a.transform(digits.X_test)
+        scores = first_k_against_best_k(train, digits.y_train, test, digits.y_test)
+        axes[2].plot(range(1, 13), scores["probe"] - scores["first"], linewidth=2, label=name)
+    axes[2].set(xlabel="k", ylabel="accuracy lost")
+    axes[2].set_title("First k against best k, by probe", loc="left", fontsize=11)
+    axes[2].grid(alpha=0.3)
+    axes[2].legend(fontsize=9)
     figure.savefig(path, dpi=130)
 
 

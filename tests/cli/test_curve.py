@@ -525,3 +525,11 @@ def test_labels_by_which_an_accuracy_says_nothing_are_remarked_upon():
     assert "--metric r2" in notes(np.arange(8) / 7)[0]
     assert "--metric r2" not in notes(list("abcdefgh"))[0]
     assert notes([0, 1] * 4) == []
+
+
+def test_another_encoder_is_compared_on_the_same_rows(folder, fisher):
+    fisher.save(folder / "other")
+    arguments = ("curve", "fisher", "test.npz", "--label", "label", "--compare", "other")
+    assert "Shared with other: axes. Mean correlation by axes 1.000" in firstk(*arguments, folder=folder).stdout
+    assert found(folder, *arguments[1:])["same_axes"]["verdict"] == "axes"
+    assert "Mean correlation" not in firstk(*arguments[:-2], folder=folder).stdout

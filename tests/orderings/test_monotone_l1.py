@@ -39,3 +39,16 @@ def test_it_orders_a_network_with_a_head(known):
         4, objective="classification", ordering="monotone_l1", network="mlp", solver=Gradient(epochs=5), random_state=0
     ).fit(known.X, y)
     assert enc.score(known.X, y) > 0.9
+
+
+def test_power_is_how_fast_the_penalty_grows():
+    import torch
+
+    from firstk.contracts import View
+
+    code = torch.tensor([[1.0, -2.0, 3.0], [3.0, 0.0, -1.0]])
+    view = View(None, code, None, None)
+    for power, expected in ((1.0, 2 * 1 + 1 * 2 + 2 * 3), (2.0, 2 * 1 + 1 * 4 + 2 * 9), (0.5, 2 + 2**0.5 + 2 * 3**0.5)):
+        assert float(MonotoneL1(0.1, power=power).penalty(view)) == pytest.approx(0.1 * expected)
+    with pytest.raises(ValueError, match="'power' parameter of MonotoneL1"):
+        MonotoneL1(power=0).check(3)

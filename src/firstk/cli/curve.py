@@ -37,7 +37,7 @@ from firstk.data.remote import shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.words.choice import answer, explanation, out_of_reach
 from firstk.words.commands import VECTORS, next_commands, options_of, recorded_options
-from firstk.words.tables import further_lines, lengths_table, precision_lines, score_table
+from firstk.words.tables import axes_line, further_lines, lengths_table, precision_lines, score_table
 from firstk.words.terms import about_metric
 from firstk.words.text import number_of
 
@@ -75,6 +75,10 @@ Most = Annotated[int, typer.Option(min=1, help="Use at most this many rows of ea
 ReportFile = Annotated[
     Path | None, typer.Option("--report", help="Write the page to forward: one HTML file.", metavar="FILE")
 ]
+OtherModel = Annotated[
+    Path | None,
+    typer.Option("--compare", help="Another saved encoder: does it have the same axes on these rows?", metavar="OTHER"),
+]
 PlotFile = Annotated[Path | None, typer.Option("--plot", help="Write the picture: .svg, .png or .pdf.")]
 
 
@@ -98,6 +102,7 @@ def curve(
     rows: RowsOption = None,
     report: ReportFile = None,
     plot: PlotFile = None,
+    compare: OtherModel = None,
     most: Most = 5_000,
     force: ForceOption = False,
     nan: NanOption = "refuse",
@@ -115,6 +120,7 @@ def curve(
     from firstk.advice.fit_report import Asked, report_on
     from firstk.advice.read import read_for
     from firstk.encoder.fitted import FittedEncoder
+    from firstk.metrics.same_axes import same_axes
 
     for file in (plot, report):
         check_new(file, force=force)
@@ -131,6 +137,9 @@ def curve(
         settings["baselines"], notes = _baselines(encoder, task, metric)
         asked = Asked(limits, metric, settings, details=explain)
         found, refusal = report_on(encoder, task, asked, begin)
+        if compare is not None:  # on the rows, left sides or documents that are evaluated
+            part = next(name for name in ("X", "left", "documents") if hasattr(task.held_out, name))
+            axes = same_axes(encoder, FittedEncoder.load(compare), getattr(task.held_out, part))
     if (
         refusal is None
         and found.choice is not None
@@ -146,8 +155,12 @@ def curve(
     if report is not None:
         page = write_report(report, found, model, rows=rows)
         written.append(f"Open the page: {page.resolve().as_uri()}")
+    record = _as_record(found, task, model, rows, refusal) if json else {}
+    if compare is not None:
+        written.insert(0, axes_line(axes, str(compare)))
+        record["same_axes"] = {"verdict": axes.verdict, "levels": axes.levels}
     if json:
-        typer.echo(jsonlib.dumps(_as_record(found, task, model, rows, refusal), ensure_ascii=False, allow_nan=False))
+        typer.echo(jsonlib.dumps(record, ensure_ascii=False, allow_nan=False))
     else:
         typer.echo("\n".join([*_lines(found, task, encoder, model, rows, explain), *written]))
     if refusal is not None:  # the scores have been shown all the same

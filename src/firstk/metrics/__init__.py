@@ -1,6 +1,7 @@
 """Metrics of codes that are cut anywhere: of axes and subspaces, and of tasks at every prefix length.
 
-`subspace` compares bases without regard to the order of axes, `order` axis by axis; `task`, `neighbors`, `ranking` and
+`subspace` compares bases without regard to the order of axes, `order` axis by axis, `same_axes` two fits by their codes
+of the same rows; `task`, `neighbors`, `ranking` and
 `search` return one score for every prefix length from one encode, `bootstrap` the interval in which it lies; `task`
 also scores single coordinates; `late_interaction` compares documents of several vectors. `prefix_curve` takes an
 encoder and data to a curve by any metric in `METRICS`; `make_scorer` turns one into a scorer for scikit-learn's
@@ -19,6 +20,7 @@ from firstk.metrics.neighbors import (
 )
 from firstk.metrics.order import max_cosines, paired_cosines
 from firstk.metrics.ranking import pair_cosines, pair_spearman
+from firstk.metrics.same_axes import basis_kurtosis, first_k_against_best_k, same_axes
 from firstk.metrics.search import check_judgements, mrr, ndcg, relevant_recall, search_per_query
 from firstk.metrics.sklearn_scorer import make_scorer
 from firstk.metrics.subspace import axis_distance, mean_principal_angles, principal_angles, subspace_distance
@@ -41,9 +43,11 @@ __all__ = [
     "axis_distance",
     "axis_probe_accuracy",
     "axis_readout_r2",
+    "basis_kurtosis",
     "bootstrap_interval",
     "check_judgements",
     "explained_variance",
+    "first_k_against_best_k",
     "linear_probe_accuracy",
     "linear_readout_r2",
     "make_scorer",
@@ -65,6 +69,7 @@ __all__ = [
     "reconstruction_errors",
     "relevant_recall",
     "resampled_scores",
+    "same_axes",
     "search_per_query",
     "subspace_distance",
 ]

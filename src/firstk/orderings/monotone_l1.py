@@ -13,7 +13,9 @@ from firstk.orderings._retractions import unit_decoder_columns
 
 @dataclass(frozen=True)
 class MonotoneL1(Hooks):
-    """Penalty ``alpha / n sum_k k sum_i |z_ik|`` (Talukder et al. 2026 (18)); its axes may differ from the pencil's.
+    """Penalty ``alpha / n sum_k k^power sum_i |z_ik|``, (18) of Talukder et al. 2026 for power 1.
+
+    Its axes may differ from the pencil's.
 
     Decoder or head columns are kept at unit norm; otherwise shrinking the encoder and growing them would reduce the
     penalty to zero.
@@ -22,12 +24,15 @@ class MonotoneL1(Hooks):
     ----------
     alpha : float
         Strength of the penalty; 0.01 in Talukder et al. 2026 table 1.
+    power : float
+        How fast the penalty grows with k: 1 in Talukder et al. 2026.
     unit_columns : bool
         Keep columns at unit norm. False reproduces Talukder et al. 2026 as published.
     """
 
     alpha: float = 0.01
     unit_columns: bool = True
+    power: float = 1.0
 
     name: ClassVar[str] = "monotone_l1"
     residual: ClassVar[Residual] = "signs"
@@ -35,15 +40,16 @@ class MonotoneL1(Hooks):
     penalizes_scale: ClassVar[bool] = True
 
     def check(self, d: int) -> None:
-        """Raise an error for a strength that is not positive."""
-        if not is_real(self.alpha) or self.alpha <= 0:
-            raise bad_parameter("alpha", "MonotoneL1", "a positive number", self.alpha)
+        """Raise an error for a strength or a power that is not positive."""
+        for name in ("alpha", "power"):
+            if not is_real(value := getattr(self, name)) or value <= 0:
+                raise bad_parameter(name, "MonotoneL1", "a positive number", value)
         check_flag(self.unit_columns, "unit_columns", "MonotoneL1")
 
     def penalty(self, view: View) -> Any:
-        """Return ``alpha sum_k k mean_i |z_ik|``."""
+        """Return ``alpha sum_k k^power mean_i |z_ik|``."""
         size = view.mean(view.code.abs())
-        return self.alpha * (size * size.new_ones(len(size)).cumsum(0)).sum()
+        return self.alpha * (size * size.new_ones(len(size)).cumsum(0) ** self.power).sum()
 
     def retract(self, view: View) -> None:
         """Normalize the columns of decoder or head."""

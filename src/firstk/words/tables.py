@@ -9,6 +9,7 @@ from firstk.words.commands import FITTED_BASELINES
 from firstk.words.text import score_text
 
 if TYPE_CHECKING:
+    from firstk.metrics.same_axes import SameAxes
     from firstk.quality.curve import PrefixCurve
     from firstk.quality.evaluation import Evaluation
     from firstk.quality.point import Point
@@ -16,6 +17,14 @@ if TYPE_CHECKING:
 RAW, PRODUCT_QUANTIZER = "raw vectors", "product quantizer"
 # Prefix lengths in the short table.
 MOST_LENGTHS = 8
+
+
+def axes_line(found: SameAxes, other: str) -> str:
+    """Return what two encoders share, with the mean correlations behind it and their intervals."""
+    levels = "; ".join(
+        f"{name} {level.value:.3f} ({level.low:.3f} to {level.high:.3f})" for name, level in found.levels.items()
+    )
+    return f"Shared with {other}: {found.verdict}. Mean correlation by {levels}."
 
 
 def lengths_table(evaluation: Evaluation, p: int) -> list[str]:
