@@ -110,7 +110,7 @@ def same_axes(a: Any, b: Any, X: ArrayLike | None = None, *, least: float = 0.95
     ends = zip(values, *interval(np.array(draws)), strict=True)
     levels = {name: Level(*map(float, level)) for name, level in zip(LEVELS, ends, strict=True)}
     rows, columns = linear_sum_assignment(-correlations)
-    root = np.linalg.qr(codes, mode="r")  # the same angles, from few rows instead of n
+    root = np.asarray(np.linalg.qr(codes, mode="r"))  # the same angles, from few rows instead of n
     fits = [getattr(part, "encoder_", part) for part in (a, b)]
     linear = all(getattr(fit, "network", fit) is None for fit in fits) and fits[0].p == fits[1].p
     reached = next((name for name, level in levels.items() if level.high >= least), "nothing")
