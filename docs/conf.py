@@ -19,9 +19,11 @@ sys.path.insert(0, str(HERE))
 from sphinx.ext.autodoc.mock import mock  # noqa: E402
 
 import firstk  # noqa: E402
+from architecture_figure import drawing  # noqa: E402
 from site_text import write_api_pages, write_summaries  # noqa: E402
 
 write_api_pages(HERE / "api")
+(HERE / "api" / "architecture.svg").write_text(drawing(), "utf-8")
 
 project = "firstk"
 author = "The firstk developers"
