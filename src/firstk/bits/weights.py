@@ -66,7 +66,7 @@ def query_weights(
             "(rows=X), and at least two queries, or the exponent itself (tau=0.5)."
         )
     moments = (seen[:, :d] ** 2).mean(axis=0)
-    Z = np.asarray(quantizer.encoder.encode(documents, owner="quantizer"))
+    Z = np.asarray(quantizer.rounded.encode(documents, owner="quantizer"))
     near = _neighbors(quantizer.exact_scores(held, Z))
     scores = [_recall(quantizer, held, Z, near, moments**each) for each in TAUS]
     return np.asarray(((Q[:, :d] ** 2).mean(axis=0)) ** TAUS[int(np.argmax(scores))])
