@@ -25,10 +25,10 @@ mean error of n / 256 rows), so that
 .. math:: \text{gain} = \sum_i w_i \, (v_i - D_i) - \frac{256}{n} \sum_i w_i D_i.
 
 R is what the last codebook of that width had, less that share, and no more than a wider one had since: groups of rows
-give the first ones more than eight bits' worth, and where there are none left, about six and a half remain. A width that
-was not tried yet is taken to be worth 64 bits, so each is tried. The last term makes codebooks narrow where rows are few.
-They end where the best eight bits of trees gain as much. Where it is known how many rows share the model, a codebook of width
-w is charged its :math:`256 w` bytes divided by these rows, and gains are compared per byte.
+give the first ones more than eight bits' worth, and where there are none left, about six and a half remain. A width
+that was not tried yet is taken to be worth 64 bits, so each is tried. The last term makes codebooks narrow where rows
+are few. They end where the best eight bits of trees gain as much. Where it is known how many rows share the model, a
+codebook of width w is charged its :math:`256 w` bytes divided by these rows, and gains are compared per byte.
 
 **Eight bits.** Centroids are stored once, but on small stores they would take more room than all codes. So they are
 multiples of a step, one for each codebook, and are rounded before residuals are taken: later codebooks see the rounding
@@ -85,7 +85,7 @@ class Codebooks:
     >>> Z = np.random.default_rng(0).normal(size=(5000, 8)) * np.linspace(2, 1, 8)
     >>> books, left = Codebooks.fit(Z)
     >>> books.windows.tolist(), books.errors.sum(axis=1).round(1)
-    ([[0, 8], [0, 8], [0, 8], [0, 8], [0, 8], [0, 8]], array([18.9,  5.2,  1.6,  0.5,  0.2,  0.1,  0. ]))
+    ([[0, 8], [0, 8], [0, 8], [0, 8], [0, 8], [0, 8]], array([18.9,  5.3,  1.6,  0.5,  0.2,  0.1,  0. ]))
     """
 
     centroids: np.ndarray
