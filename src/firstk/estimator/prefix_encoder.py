@@ -58,7 +58,7 @@ from firstk.metrics.search import check_judgements
 from firstk.moments.pairs import PairMoments
 from firstk.moments.statistics import Statistics, sample_of_documents
 from firstk.moments.targets import one_column
-from firstk.quality.choose import Choice
+from firstk.quality.choice import Choice
 from firstk.quality.curve import PrefixCurve
 from firstk.quality.paired import CONFIDENCE
 
