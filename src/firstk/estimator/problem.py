@@ -24,6 +24,7 @@ from firstk._base.checks import (
     check_matrix,
     check_verbose,
     class_path,
+    explaining_small_numbers,
     is_int,
     is_share,
 )
@@ -188,7 +189,7 @@ class Problem:
 
         Of large sparse rows that stay sparse, no statistics are kept. `documents` are of the store that pairs are from.
         """
-        with showing(self.verbose):
+        with showing(self.verbose), explaining_small_numbers(rows.get("X", 0.0)):
             encoder, statistics = self._fit(rows)
         if statistics is None or documents is None:
             return encoder, statistics
@@ -275,7 +276,7 @@ class Problem:
 
     def solve(self, statistics: Statistics, rows: Rows | None = None) -> FittedEncoder:
         """Settle what is "auto" and let the solver find the encoder."""
-        with showing(self.verbose):
+        with showing(self.verbose), explaining_small_numbers(getattr(statistics.moments, "mean", 0.0)):
             return self._solve(statistics, rows)
 
     def _solve(self, statistics: Statistics, rows: Rows | None) -> FittedEncoder:
