@@ -153,7 +153,7 @@ def evaluate(
     data = told_apart(data, fitted.learned)
     name = lead_metric(fitted, data) if metric == "auto" else metric
     data = affordable(data, check_metric(name, data), most_pairs)
-    if name == "recall@10" and isinstance(data, Rows):
+    if name == "recall@10" and not isinstance(data, Pairs):
         full_width_neighbors(fitted, data)  # once, before threads ask for them
     names = [resolve_precision(each, "evaluate") for each in dict.fromkeys(precisions)]
     usual = default_lengths(fitted)
@@ -197,7 +197,7 @@ def told_apart(data: Data, learned: np.ndarray | None) -> Data:
     learned : ndarray of uint64 or None
         `FittedEncoder.learned`.
     """
-    if not isinstance(data, Search) or learned is None or data.seen is not None:
+    if not isinstance(data, Search) or data.relevance is None or learned is None or data.seen is not None:
         return data
     documents: Any = data.documents if is_sparse(data.documents) else np.asarray(data.documents)
     relevance, known = np.asarray(data.relevance), np.isin(row_priorities({"X": documents}), learned)
@@ -217,8 +217,10 @@ def expected_seconds(encoder: FittedEncoder, data: Data) -> float:
 
 
 def affordable(data: Data, metric: str, most_pairs: int | None) -> Data:
-    """Return as many of the rows as recall compares, evenly spaced; all of them for other metrics."""
-    if metric != "recall@10" or most_pairs is None or not isinstance(data, Rows) or data.reference is None:
+    """Return as many of the rows or queries as recall compares, evenly spaced; all of them for other metrics."""
+    if metric != "recall@10" or most_pairs is None or isinstance(data, Pairs):
+        return data
+    if isinstance(data, Rows) and data.reference is None:
         return data
     most = max(1, most_pairs // n_rows(data.stored))
     return data if data.n <= most else data.subset(np.linspace(0, data.n - 1, most).round().astype(int))
@@ -228,13 +230,17 @@ def affordable(data: Data, metric: str, most_pairs: int | None) -> Data:
 
 
 def lead_metric(encoder: FittedEncoder, data: Data | None = None) -> str:
-    """Return the metric that an evaluation is about: the objective's own, or the nearest that baselines have too."""
+    """Return the metric that an evaluation is about: the objective's own, or the nearest that baselines have too.
+
+    Vectors without labels or judgements are kept to be searched, so reconstruction leads by recall@10 as well; who wants
+    vectors back asks for readback_variance.
+    """
     own = encoder.record.metric if data is None else settled_metric(encoder, data)
     if isinstance(data, Rows) and data.y is not None and own in UNSUPERVISED:
         return metric_of_target(data.y)  # labels that the objective does not look at say what the codes are for
     labels = encoder.head is not None and encoder.head.classes is not None
     return {
-        "explained_variance": "readback_variance",
+        "explained_variance": "recall@10",
         "head_accuracy": "1nn_accuracy",
         "mixture": "1nn_accuracy" if labels else "r2",
         "pair_agreement": "recall@10",
@@ -245,7 +251,7 @@ def other_metrics(encoder: FittedEncoder, data: Data) -> tuple[str, ...]:
     """Return the metrics that tell more than the leading one, as far as the data allow."""
     lead = lead_metric(encoder, data)
     if isinstance(data, Search):
-        return tuple(name for name in SEARCH if name != lead)
+        return () if data.relevance is None else tuple(name for name in SEARCH if name != lead)
     if not isinstance(data, Rows):
         return ()
     own = settled_metric(encoder, data)

@@ -665,27 +665,29 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         self,
         queries: ArrayLike,
         documents: ArrayLike,
-        relevance: ArrayLike | Qrels,
+        relevance: ArrayLike | Qrels | None = None,
         *,
         query_ids: ArrayLike | None = None,
         document_ids: ArrayLike | None = None,
-        metric: str = "ndcg@10",
+        metric: str = "auto",
         query_weight: ArrayLike | None = None,
         query_field: ArrayLike | None = None,
         document_field: ArrayLike | None = None,
         ks: ArrayLike | None = None,
         confidence: float | None = None,
     ) -> PrefixCurve:
-        """Score every prefix by judged searches among all documents.
+        """Score every prefix by searches among all documents: by judgements, or without any by full-width neighbors.
 
         Parameters
         ----------
         queries, documents : array-like of shape (m, p) and (n, p)
-        relevance : array-like of shape (j, 3), or mapping
-            Rows (query, document, relevance), or of each query a mapping from documents to relevance.
+        relevance : array-like of shape (j, 3), or mapping, optional
+            Rows (query, document, relevance), or of each query a mapping from documents to relevance. None: queries of
+            a log, which nobody has judged.
         query_ids, document_ids : array-like of shape (m,) and (n,), optional
             The ids by which `relevance` names queries and documents; without them it names rows.
-        metric : {"ndcg@10", "mrr@10", "relevant_recall@100"}
+        metric : {"auto", "ndcg@10", "mrr@10", "relevant_recall@100", "recall@10"}
+            "auto": nDCG@10 of judged queries, recall@10 of others.
         query_weight : array-like of shape (m,), optional
             What each query counts in the mean.
         query_field, document_field : array-like of shape (m,) and (n,), optional
@@ -696,7 +698,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         data = Search(
             queries,
             documents,
-            judgement_rows(relevance, query_ids, document_ids),
+            None if relevance is None else judgement_rows(relevance, query_ids, document_ids),
             weight=query_weight,
             query_field=query_field,
             document_field=document_field,
