@@ -230,17 +230,13 @@ def affordable(data: Data, metric: str, most_pairs: int | None) -> Data:
 
 
 def lead_metric(encoder: FittedEncoder, data: Data | None = None) -> str:
-    """Return the metric that an evaluation is about: the objective's own, or the nearest that baselines have too.
-
-    Vectors without labels or judgements are kept to be searched, so reconstruction leads by recall@10 as well; who wants
-    vectors back asks for readback_variance.
-    """
+    """Return the metric that an evaluation is about: the objective's own, or the nearest that baselines have too."""
     own = encoder.record.metric if data is None else settled_metric(encoder, data)
     if isinstance(data, Rows) and data.y is not None and own in UNSUPERVISED:
         return metric_of_target(data.y)  # labels that the objective does not look at say what the codes are for
     labels = encoder.head is not None and encoder.head.classes is not None
     return {
-        "explained_variance": "recall@10",
+        "explained_variance": "readback_variance",
         "head_accuracy": "1nn_accuracy",
         "mixture": "1nn_accuracy" if labels else "r2",
         "pair_agreement": "recall@10",

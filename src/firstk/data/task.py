@@ -120,7 +120,7 @@ class Search:
     queries, documents : array-like of shape (m, p) and (n, p)
         All documents are candidates for every query.
     relevance : array-like of int of shape (j, 3), optional
-        Rows (query row, document row, relevance), as `firstk.metrics.ndcg` takes them. None: the queries of a log, which
+        Rows (query row, document row, relevance), as `firstk.metrics.ndcg` takes them. None: queries of a log, which
         nobody has judged. Codes are scored by the neighbors of the full vectors that these queries find (recall@10).
     weight : array-like of shape (m,), optional
         What each query counts in the mean; one of weight 0 is left out.
@@ -207,7 +207,7 @@ class Search:
         if (np.diff(queries) <= 0).any():
             raise bad_parameter("queries", "Search.subset", "rows in ascending order, each once", queries)
         given = {name: getattr(self, name) for name in ("queries", "weight", "query_rows", "query_field", "seen")}
-        parts = {name: np.asarray(part)[queries] for name, part in given.items() if part is not None}
+        parts: dict[str, Any] = {name: np.asarray(part)[queries] for name, part in given.items() if part is not None}
         if self.relevance is not None:
             relevance = np.asarray(self.relevance)
             kept = relevance[np.isin(relevance[:, 0], queries)]

@@ -182,7 +182,8 @@ def check_metric(metric: str, data: Data) -> str:
         raise InvalidInputError(f"The metric '{name}' needs {_WAYS[known.takes]}.")
     if name in SEARCH and isinstance(data, Search) and data.relevance is None:
         raise InvalidInputError(
-            f"The metric '{name}' needs judged documents, and these queries have none: give 'relevance', or use recall@10."
+            f"The metric '{name}' needs judged documents, and these queries have none: give 'relevance', or "
+            "use recall@10."
         )
     have = data if isinstance(data, Rows) else Rows(())
     missing = [need for need in known.needs if getattr(have, need) is None]
