@@ -16,7 +16,7 @@ import numpy as np
 from firstk._base.checks import require
 
 # Cells for each square root of the number of rows, and the rows of a cell that its centroid is computed from.
-_PER_ROOT, _TRAINED_ON, _ROUNDS = 2, 64, 10
+_PER_ROOT, _TRAINED_ON, _ROUNDS = 1.5, 64, 10
 # Rows whose cells are found at once.
 _BLOCK = 1 << 12
 

@@ -37,8 +37,10 @@ if TYPE_CHECKING:
 Block = TypeVar("Block")
 Result = TypeVar("Result")
 _ENGINES = ("auto", "faiss", "numpy")
-# Rows from which faiss is worth loading, and queries that share a pass: in numpy as many as a number of pairs allows.
-_LARGE, _TOGETHER, _PAIRS = 10_000, 64, 1 << 23
+# Rows from which faiss is worth loading.
+_LARGE = 10_000
+# Queries that are searched together: in cells, and among all rows, as many as a number of pairs allows.
+_IN_CELLS, _TOGETHER, _PAIRS = 256, 64, 1 << 23
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,7 +351,7 @@ class FunnelIndex:
         threads = checked_threads(threads, owner)
         codes = as_codes(_encoded(Q, self.encoder, "query", owner), self.metric, owner, "Q", self.d)
         arrays = self._arrays(now)
-        most = _TOGETHER if arrays.cells is not None else max(1, min(_TOGETHER, _PAIRS // len(now)))
+        most = _IN_CELLS if arrays.cells is not None and not exact else max(1, min(_TOGETHER, _PAIRS // len(now)))
         size = min(most, -(-len(codes) // threads))
         blocks = [codes[start : start + size] for start in range(0, len(codes), size)]
         found = over_blocks(lambda block: search_block(arrays, block, n, exact), blocks, threads)

@@ -29,7 +29,7 @@ _GRID = (2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 _MARGIN = 2.326
 # A row that is looked up alone costs as much as this many multiply-adds of a scan more than its width, once the store
 # outgrows the caches: of all rows in numpy, and in cells by faiss (0.24 microseconds against 0.25 ns).
-_LOOK_UP, _LOOK_UP_IN_CELLS, _CACHE_BYTES = 6000, 500, 1 << 25
+_LOOK_UP, _LOOK_UP_IN_CELLS, _CACHE_BYTES = 6000, 1000, 1 << 25
 # The share of the rows that cells are expected to leave, and the most that is worth their overhead.
 _EXPECTED, _VISITED = 0.05, 0.25
 # A funnel that costs more than this share of brute force is not worth its code.
