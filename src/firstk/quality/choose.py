@@ -22,7 +22,7 @@ from firstk._base.json_records import Count, Name, check_fields, from_json, from
 from firstk.data.precision import PRECISIONS
 from firstk.exceptions import InvalidInputError
 from firstk.quality.paired import DEVIATIONS, OF_MANY, ROUNDING, TOLERANCE, Difference
-from firstk.quality.point import PRODUCT_QUANTIZER, RAW, Point
+from firstk.quality.point import RAW, Point
 
 if TYPE_CHECKING:
     from firstk.quality.evaluation import Evaluation
@@ -161,6 +161,8 @@ class Choice:
         How many of all queries ask for a document that the fit has learned from.
     on_new : bool
         Whether the choice is made on searches for new documents alone, and there were others.
+    store : str
+        The vector store whose forms the choice is among.
 
     Examples
     --------
@@ -184,6 +186,7 @@ class Choice:
     chance: float | None = None
     n_known: Count | None = None
     on_new: bool = False
+    store: str = ""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -272,6 +275,7 @@ def choose(table: Evaluation, limits: Limits) -> Choice:
         "unit": table.unit,
         "n_known": table.n_known,
         "on_new": table.over_all is not None,
+        "store": table.store,
     }
     if _no_better_than_chance(table):  # a share of such a score would be a share of luck
         return Choice(reference=RAW, reference_score=table.input_score or 0.0, offers=(), chance=table.chance, **facts)
@@ -636,11 +640,14 @@ def _allowed(table: Evaluation, limits: Limits, *, own: bool) -> np.ndarray:
         return (
             bool(point.code) is not own
             and bool(supported)
-            and (point.queries == queries or (own and limits.binary_queries and point.precision != "binary"))
-            and point.code != CHANCE_CODE
+            and bool(point.form) is bool(table.store)
             and (
-                point.precision in limits.precisions or (point.precision == PRODUCT_QUANTIZER and limits.any_precision)
+                bool(point.form)
+                or point.queries == queries
+                or (own and limits.binary_queries and point.precision != "binary")
             )
+            and point.code != CHANCE_CODE
+            and (point.precision in limits.precisions or (point.precision not in PRECISIONS and limits.any_precision))
             and (limits.k is None or (point.is_prefix and point.k == limits.k))
             and (limits.bytes_per_vector is None or point.bytes <= limits.bytes_per_vector)
             and (limits.seconds is None or (point.seconds is not None and point.seconds <= limits.seconds))
@@ -654,7 +661,9 @@ def _check_within(table: Evaluation, limits: Limits) -> None:
     left = [
         o
         for o in table.own
-        if (limits.k is None or (o.is_prefix and o.k == limits.k)) and o.precision in limits.precisions
+        if (limits.k is None or (o.is_prefix and o.k == limits.k))
+        and (o.precision in limits.precisions or (o.form and limits.any_precision))
+        and bool(o.form) is bool(table.store)
     ]
     if not left:
         there = sorted({o.k for o in table.prefixes})
