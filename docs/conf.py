@@ -19,9 +19,11 @@ sys.path.insert(0, str(HERE))
 from sphinx.ext.autodoc.mock import mock  # noqa: E402
 
 import firstk  # noqa: E402
+from architecture_figure import drawing  # noqa: E402
 from site_text import write_api_pages, write_summaries  # noqa: E402
 
 write_api_pages(HERE / "api")
+(HERE / "api" / "architecture.svg").write_text(drawing(), "utf-8")
 
 project = "firstk"
 author = "The firstk developers"
@@ -111,13 +113,13 @@ def skip_what_others_document(app, what, name, obj, skip, options):
 
 def write_beside_pages(app, error) -> None:
     """Write what is no page of Sphinx: llms.txt, the reference in one file, and the page of ``firstk demo``, live."""
-    from firstk.cli import _demo_banking
+    from firstk.cli import demo
 
     if error is None and app.builder.name == "html":
         with mock(autodoc_mock_imports):
             write_summaries(Path(app.outdir))
         with contextlib.redirect_stdout(io.StringIO()):
-            _demo_banking.run(Path(app.outdir) / "demo", quiet=True)
+            demo.run(Path(app.outdir) / "demo", quiet=True)
 
 
 def setup(app) -> None:

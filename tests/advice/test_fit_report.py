@@ -21,8 +21,7 @@ from firstk.data.precision import PRECISIONS
 from firstk.estimator.fit_files import draw
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import prefix_curve
-from firstk.quality.choose import Limits
-from firstk.quality.point import Point
+from firstk.quality.choice import Limits, Point
 
 evaluating = sys.modules["firstk.advice.evaluate"]
 SMALL = {"precisions": ["float32", "int8"], "draws": 20}

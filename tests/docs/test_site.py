@@ -13,6 +13,7 @@ import threading
 import tomllib
 from functools import partial
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -291,3 +292,17 @@ def test_site_has_its_summaries_and_loads_nothing_from_elsewhere(site):
             loads = re.findall(r"<(?:script|img|iframe)[^>]*?src=\"(https?:[^\"]+)", text)
             loads += re.findall(r"<link[^>]*?rel=\"stylesheet\"[^>]*?href=\"(https?:[^\"]+)", text)
             assert loads == [], page.name
+
+
+def test_the_picture_of_the_rooms_shows_each_room_and_its_imports():
+    """The matrix has a dot for a known import, and none for one that only types need."""
+    figure = loaded("architecture_figure")
+    rooms = {room for layer in figure.layers() for room in layer}
+    found = {path.stem for path in (ROOT / "src" / "firstk").iterdir() if path.is_dir() or path.suffix == ".py"}
+    assert rooms == found - {"__init__", "__main__", "__pycache__", "py"}
+    assert "data" in figure.imported_rooms("quality")
+    assert "quality" not in figure.imported_rooms("words")  # Choice is a type there
+    picture = ElementTree.fromstring(figure.drawing())
+    assert sum(part.tag.endswith("circle") for part in picture) == sum(
+        len(figure.imported_rooms(room) & rooms) for room in rooms
+    )

@@ -40,11 +40,10 @@ from firstk.metrics.curve import METRICS, SEARCH, check_data, check_metric, per_
 from firstk.metrics.scorers import AS_IT_IS, Storage, full_width_neighbors
 from firstk.moments.fingerprint import row_priorities
 from firstk.moments.moments import Moments
+from firstk.quality.choice import EMBEDDED, PRODUCT_QUANTIZER, RAW, Point
 from firstk.quality.choose import CHANCE_CODE, simpler_codes
-from firstk.quality.evaluation import Evaluation
-from firstk.quality.packed import Packed
+from firstk.quality.evaluation import Evaluation, Packed
 from firstk.quality.paired import DRAWS, TOLERANCE
-from firstk.quality.point import EMBEDDED, PRODUCT_QUANTIZER, RAW, Point
 
 # Metrics of an encoder's own head or decoder: the raw vectors and baselines have none.
 OWN_METRICS = ("head_accuracy", "mixture")

@@ -18,9 +18,8 @@ from firstk._base.json_records import LIMIT, from_json, strict_json, to_plain
 from firstk.data.remote import check_there
 from firstk.encoder.storage.folder import EVALUATION, read_extra
 from firstk.exceptions import InvalidInputError
-from firstk.quality.choose import Choice
-from firstk.quality.evaluation import Evaluation
-from firstk.quality.packed import Packed
+from firstk.quality.choice import Choice
+from firstk.quality.evaluation import Evaluation, Packed
 
 FORMAT = "firstk.Report/1"
 

@@ -98,7 +98,7 @@ def _rotated_bits(codes: np.ndarray, center: np.ndarray, rotation: np.ndarray) -
 
 
 def _asked_of_bits(queries: np.ndarray) -> np.ndarray:
-    ends = np.tile(np.float32([1, 0]), (len(queries), 1))
+    ends = np.tile(np.array([1, 0], dtype=np.float32), (len(queries), 1))
     return np.column_stack([unit_rows(queries), ends]).astype(np.float32)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from firstk.cli._settings import settings_of
+from firstk.cli._options import settings_of
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from firstk._base.atomic_file import check_new
-from firstk.cli._notes import warnings_as_notes
 from firstk.cli._options import (
     BytesPerVectorOption,
     ExplainOption,
@@ -31,13 +30,21 @@ from firstk.cli._options import (
     VectorsOption,
     place_of_options,
 )
-from firstk.cli._progress import step_progress
+from firstk.cli._progress import step_progress, warnings_as_notes
 from firstk.cli.report import check_page, write_report
 from firstk.data.remote import shown_place
 from firstk.exceptions import InvalidInputError
-from firstk.words.choice import answer, explanation, out_of_reach
+from firstk.words.choice import (
+    answer,
+    axes_line,
+    explanation,
+    further_lines,
+    lengths_table,
+    out_of_reach,
+    precision_lines,
+    score_table,
+)
 from firstk.words.commands import VECTORS, next_commands, options_of, recorded_options
-from firstk.words.tables import axes_line, further_lines, lengths_table, precision_lines, score_table
 from firstk.words.terms import about_metric
 from firstk.words.text import number_of
 
@@ -45,7 +52,7 @@ if TYPE_CHECKING:
     from firstk.advice.read import FileTask
     from firstk.advice.records import Report
     from firstk.encoder.fitted import FittedEncoder
-    from firstk.quality.choose import Limits
+    from firstk.quality.choice import Limits
 
 OWNER = "firstk curve"
 
@@ -216,7 +223,7 @@ def _check_early(metric: str, plot: Path | None) -> None:
 def _limits(keep: float | None, size: int | None, latency: float | None, k: int | None, names: str | None) -> Limits:
     from firstk._base.checks import bad_parameter, check_choice, check_fraction
     from firstk.data.precision import PRECISIONS
-    from firstk.quality.choose import Limits
+    from firstk.quality.choice import Limits
 
     if keep is not None:
         keep = check_fraction(keep, "--keep", OWNER, open_left=True)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from firstk.cli._notes import warnings_as_notes
 from firstk.cli._options import (
     ExplainOption,
     FilterOption,
@@ -24,7 +23,7 @@ from firstk.cli._options import (
     VectorsOption,
     place_of_options,
 )
-from firstk.cli._progress import row_progress, step_progress
+from firstk.cli._progress import row_progress, step_progress, warnings_as_notes
 from firstk.exceptions import InvalidInputError
 from firstk.words.commands import VECTORS, options_of
 

@@ -13,7 +13,6 @@ import typer
 
 from firstk._base.atomic_file import beside, check_new
 from firstk.cli._append import ModelToExtend, check_keeps_moments
-from firstk.cli._notes import warnings_as_notes
 from firstk.cli._options import (
     BytesPerVectorOption,
     ExplainOption,
@@ -30,14 +29,14 @@ from firstk.cli._options import (
     RelevanceOption,
     VectorsArgument,
     VectorsOption,
+    encoder_of,
+    image_of,
     place_of_options,
 )
-from firstk.cli._progress import looked_at, row_progress, step_progress
-from firstk.cli._settings import encoder_of, image_of
+from firstk.cli._progress import looked_at, row_progress, step_progress, warnings_as_notes
 from firstk.exceptions import InvalidInputError
-from firstk.words.choice import answer, explanation
+from firstk.words.choice import answer, explanation, further_lines, lengths_table
 from firstk.words.commands import curve_command, next_commands, options_of, recorded_options
-from firstk.words.tables import further_lines, lengths_table
 from firstk.words.terms import about_metric
 from firstk.words.text import number_of, were
 
@@ -120,7 +119,7 @@ def fit(
     from firstk.advice.read import open_task
     from firstk.encoder.storage.folder import check_target
     from firstk.moments.checkpoint import Checkpoint
-    from firstk.quality.choose import Limits
+    from firstk.quality.choice import Limits
 
     check_new(out, force=force, model=True)
     if held_out == "0" and (keep is not None or bytes_per_vector is not None):

@@ -75,7 +75,8 @@ def report(
 def asked_again(found: Report, k: int | None, keep: float | None, bytes_per_vector: int | None) -> Report:
     """Return a report that chooses by other limits, using the scores that were saved; nothing is computed again."""
     from firstk._base.checks import bad_parameter, check_fraction
-    from firstk.quality.choose import Limits, choose
+    from firstk.quality.choice import Limits
+    from firstk.quality.choose import choose
 
     if (k, keep, bytes_per_vector) == (None, None, None) and found.choice is not None:
         return found
@@ -100,7 +101,7 @@ def asked_again(found: Report, k: int | None, keep: float | None, bytes_per_vect
 def write_report(out: Path, found: Report, model: Path, *, rows: int | None = None) -> Path:
     """Write the page of a report, with the commands that follow its choice where the file is known."""
     from firstk.advice.report import write_page
-    from firstk.advice.report.fit_page import page_of
+    from firstk.advice.report.sections import page_of
 
     file = found.options.get(VECTORS, found.facts.get("file"))
     options = {} if file is None else {**found.options, VECTORS: str(file)}

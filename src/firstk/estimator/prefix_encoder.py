@@ -61,7 +61,7 @@ from firstk.metrics.search import check_judgements
 from firstk.moments.pairs import PairMoments, check_pairs
 from firstk.moments.statistics import Statistics, sample_of_documents
 from firstk.moments.targets import check_target, one_column
-from firstk.quality.choose import Choice
+from firstk.quality.choice import Choice
 from firstk.quality.curve import PrefixCurve
 from firstk.quality.paired import CONFIDENCE
 

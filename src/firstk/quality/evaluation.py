@@ -6,6 +6,8 @@ resampled units too, so that a choice can be made, with how sure it is, wherever
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -13,17 +15,17 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from firstk._base.checks import bad_parameter
+from firstk._base.checks import bad_parameter, is_int, is_real
 from firstk._base.json_records import Count, Lengths, Name, check_fields, from_json, from_plain, to_plain
 from firstk.data.precision import PRECISIONS
 from firstk.data.stores import find_store
 from firstk.exceptions import InvalidInputError
-from firstk.quality.choose import Choice, Limits, choose
+from firstk.quality.choice import EMBEDDED, RAW, Choice, Limits, Point
+from firstk.quality.choose import choose
 from firstk.quality.curve import PrefixCurve, slack
-from firstk.quality.packed import Packed
 from firstk.quality.paired import CONFIDENCE, interval
-from firstk.quality.point import EMBEDDED, RAW, Point
 
 FORMAT = "firstk.Evaluation/1"
 # Points of embedded bits in one line of text.
@@ -357,3 +359,70 @@ def _front(points: Iterable[Point]) -> list[Point]:
         if not best or point.score > best[-1].score + slack(best[-1].score):
             best.append(point)
     return best
+
+
+# Sixteen bits a number: far finer than the 256 greys that are drawn from it, or the noise of a score.
+_STEPS = 32767
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A matrix of finite numbers in sixteen bits each, as text: small enough for a page, exact enough for a picture.
+
+    Attributes
+    ----------
+    shape : (int, int)
+    scales : tuple of float
+        Row i is `scales[i]` times its integers.
+    data : str
+        The integers, little-endian, row after row, in base64.
+
+    Examples
+    --------
+    >>> Packed.of([[1.0, -2.0], [0.0, 0.0]]).array().round(3)
+    array([[ 1., -2.],
+           [ 0.,  0.]])
+    """
+
+    shape: tuple[int, int]
+    scales: tuple[float, ...]
+    data: str
+
+    def __post_init__(self) -> None:
+        shape = tuple(self.shape)
+        if len(shape) != 2 or not all(is_int(n) and n > 0 for n in shape):
+            raise _damaged("a packed matrix has two positive sizes")
+        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "scales", _numbers(self.scales, shape[0]))
+        try:
+            size = len(base64.b64decode(self.data, validate=True))
+        except (TypeError, ValueError, binascii.Error):
+            raise _damaged("a packed matrix is no base64") from None
+        if size != 2 * shape[0] * shape[1]:
+            raise _damaged(f"a packed matrix of shape {shape} holds {size} bytes")
+
+    @classmethod
+    def of(cls, matrix: ArrayLike) -> Packed:
+        """Pack a matrix."""
+        M = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
+        scales = np.abs(M).max(axis=1) / _STEPS
+        steps = np.rint(M / np.where(scales > 0, scales, 1.0)[:, None]).astype("<i2")
+        return cls(M.shape, tuple(scales.tolist()), base64.b64encode(steps.tobytes()).decode())
+
+    def array(self) -> np.ndarray:
+        """Unpack."""
+        steps = np.frombuffer(base64.b64decode(self.data), dtype="<i2").reshape(self.shape)
+        return steps * np.asarray(self.scales)[:, None]
+
+
+def _numbers(values: tuple[float, ...], length: int) -> tuple[float, ...]:
+    found = tuple(values)
+    if len(found) != length or not all(is_real(value) for value in found):
+        raise _damaged(f"a packed matrix needs {length} finite scales")
+    return tuple(map(float, found))
+
+
+def _damaged(reason: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"This is no evaluation that can be read: {reason}. Fit the model again with 'firstk fit'."
+    )

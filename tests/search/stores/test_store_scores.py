@@ -227,10 +227,7 @@ def lancedb_rotated(X, Q, tmp_path, request, factor):
     table = package.connect(tmp_path).create_table("one", pyarrow.table({"id": np.arange(len(X)), "vector": column}))
     table.create_index("vector", config=IvfRq(distance_type="cosine", num_partitions=1))
     return np.array(
-        [
-            table.search(q).nprobes(1).refine_factor(factor).limit(LIMIT).to_arrow()["id"].to_pylist()
-            for q in Q
-        ]
+        [table.search(q).nprobes(1).refine_factor(factor).limit(LIMIT).to_arrow()["id"].to_pylist() for q in Q]
     )
 
 
@@ -320,7 +317,9 @@ RESCORED = {
 
 
 def recall(found, truth):
-    return np.mean([len(set(one) & set(other)) for one, other in zip(found.tolist(), truth.tolist(), strict=True)]) / LIMIT
+    return (
+        np.mean([len(set(one) & set(other)) for one, other in zip(found.tolist(), truth.tolist(), strict=True)]) / LIMIT
+    )
 
 
 def form_of(store, name):
@@ -337,7 +336,6 @@ def test_score_is_that_of_the_product(store, form, rows, tmp_path, request):
 
     found = PRODUCTS[store, form](X, Q, tmp_path, request)
 
-    print(store, form, expected, recall(found, truth))
     assert recall(found, truth) == pytest.approx(expected, abs=0.01)
 
 
@@ -350,6 +348,4 @@ def test_rescored_score_is_that_of_the_product(store, form, rows, tmp_path, requ
 
     found = RESCORED[store, form](X, Q, tmp_path, request, factor)
 
-    print(store, form, factor, scores.score()[0], recall(found, truth))
     assert recall(found, truth) == pytest.approx(float(scores.score()[0]), abs=0.01)
-

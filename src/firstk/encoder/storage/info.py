@@ -23,7 +23,7 @@ from firstk.encoder.storage.folder import (
     read_model,
 )
 from firstk.exceptions import CorruptModelError, InvalidInputError
-from firstk.quality.choose import Choice
+from firstk.quality.choice import Choice
 from firstk.quality.curve import PrefixCurve, shown_lengths
 from firstk.words.choice import answer
 from firstk.words.text import bytes_text
