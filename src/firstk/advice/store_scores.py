@@ -91,8 +91,8 @@ def _rotated_bits(codes: np.ndarray, center: np.ndarray, rotation: np.ndarray) -
     estimate = (_signs(rotated) * scale[:, None]) @ rotation.T
     rows = np.column_stack([2 * estimate, -2 * estimate @ center - squares])
     norms = np.einsum("ij,ij->i", rows, rows)
-    # The last column makes all rows as long. After a rotation |u|_1 is about 0.8 sqrt(k) |u|, and rows are about 2.5 |u|
-    # long: those beyond 8 are next to impossible.
+    # The last column makes all rows as long. After a rotation |u|_1 is about 0.8 sqrt(k) |u|, and rows are
+    # about 2.5 |u| long: those beyond 8 are next to impossible.
     longest = np.float32(64)
     return np.column_stack([rows, np.sqrt(np.maximum(longest - norms, 0))]).astype(np.float32)
 
