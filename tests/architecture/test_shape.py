@@ -104,7 +104,12 @@ def test_no_module_binds_a_name_twice(path):
     bound = []
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.Assign):
-            bound += [part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+            bound += [
+                part.id
+                for target in node.targets
+                for part in ast.walk(target)
+                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+            ]
         elif isinstance(node, ast.ClassDef):
             bound.append(node.name)
     assert sorted(bound) == sorted(set(bound))
