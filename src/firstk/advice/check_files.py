@@ -68,7 +68,7 @@ def _read(
     if found.table.width != encoder.p:
         raise InvalidInputError(
             f"The vectors of '{shown_place(source)}' have {found.table.width} numbers, and the encoder takes "
-            f"{encoder.p}. Give vectors of the same model as at the fit, or name their column with --vectors."
+            f"{encoder.p}. Give vectors of the same model as at the fit, or name their column with vectors=."
         )
     for X, y in found.batches(BATCH_ROWS):
         if len(X):

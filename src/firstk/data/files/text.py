@@ -118,7 +118,7 @@ class TextReader:
                 raise unreadable(
                     self.path,
                     f"row {text[0]} of column {name!r} holds {first[text[0]][j][:40]!r}, and the other rows numbers",
-                    "Mend that row, or name the coordinates with vectors= (--vectors)",
+                    "Mend that row, or name the coordinates with vectors=",
                 )
 
     def _mark(self, expected: str) -> str:

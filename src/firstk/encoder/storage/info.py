@@ -162,7 +162,7 @@ class ModelInfo:
 
     def _bits(self) -> str:
         most = self.embedded_bytes
-        return "" if most is None else f"; 1 to {most:,} as embedded bits (--bytes-per-vector)"
+        return "" if most is None else f"; 1 to {most:,} as embedded bits"
 
     def _curve_lines(self) -> list[str]:
         if self.curve is None:
