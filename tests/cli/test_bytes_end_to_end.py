@@ -1,4 +1,4 @@
-"""SciFact in 32 bytes a vector: what curve promises is what the files that transform writes keep."""
+"""SciFact in 32 bytes per vector: what curve promises is what the files that transform writes keep."""
 
 from __future__ import annotations
 
