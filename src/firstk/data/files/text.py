@@ -1,4 +1,4 @@
-"""csv and tsv, perhaps in gzip: a header, then one row per line; a vector has one column per coordinate, or is a list in one cell.
+"""csv and tsv, perhaps in gzip: a header, then one row per line; a vector is columns of numbers, or a list in a cell.
 
 Large files are read by pyarrow where it is installed, and lines that it does not take cell by cell by the standard
 library, which names row and column of what is wrong; so this format needs no extra. Its numbers are float64: text has
