@@ -39,7 +39,7 @@ def check_files(
     source : path
         New rows: a file, a folder of shards or a pattern of names.
     against : path, optional
-        Rows of the time of the fit; the profile that was saved with the model if not given.
+        Rows from when the model was fitted; the profile that was saved with the model if not given.
     vectors, label, labels : str, optional
         Columns, as `firstk.advice.inputs.VectorSource` takes them; `label` is looked for in `against` too.
     k, tolerance, confidence

@@ -30,7 +30,7 @@ from firstk.metrics.scorers import Storage
 # Bytes of a code of a product quantizer: one for each group of columns.
 QUANTIZER_SIZES = (8, 16, 32, 48, 64, 96, 128)
 # Rows that a product quantizer learns from: faiss itself takes no more than 256 for each of its 256 centers. With fewer
-# than eight for each, it learns the rows by heart.
+# than eight for each, it memorizes the rows.
 MOST_LEARNED, FEWEST_LEARNED = 256 * 64, 256 * 8
 # Rounds of k-means, instead of faiss' 25: the error of rows falls by less than 1 % after the tenth, and accuracy not at
 # all (docs/decisions/quality.md), while training takes longer than all else that is measured of a quantizer.

@@ -1,7 +1,7 @@
 """Does an encoder still fit? Rows of today compared with those of the fit, and a verdict by the quality that is lost.
 
 The verdict goes by the size of the effect: how much less of the full vectors' neighbors (and of the objective's score,
-with labels or targets) the first k coordinates find than they did at the fit. Tests of drift are told beside it. With
+with labels or targets) the first k coordinates find than they did at the fit. Tests of drift are reported as well. With
 enough rows they are always significant, and a significant drift that costs nothing is no reason to fit again.
 """
 
