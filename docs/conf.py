@@ -113,7 +113,7 @@ def skip_what_others_document(app, what, name, obj, skip, options):
 
 
 def write_beside_pages(app, error) -> None:
-    """Write what is no page of Sphinx: llms.txt, the reference in one file, the pages of ``firstk demo`` and a search."""
+    """Write llms.txt, the reference in one file, and the pages of ``firstk demo`` and of a search."""
     from firstk.cli import demo
 
     if error is None and app.builder.name == "html":

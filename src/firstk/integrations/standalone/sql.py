@@ -126,6 +126,7 @@ def to_sql(
     if file.suffix != ".sql":
         raise InvalidInputError(f"A file of SQL ends in .sql. Got '{file.name}'.")
     if dialect == "sqlite":
+        assert bytes is not None
         program = sqlite_bytes(StoredBytes.of(found, bytes), name)
     elif dialect == "duckdb":
         program = _duckdb(found, name)
