@@ -5,24 +5,22 @@ How a choice is made is in `choose`; what it says in `words`.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int, is_real
-from firstk._base.json_records import Allowed, Count, Name, NonNegative, check_fields, from_json, from_plain, to_plain
+from firstk._base.json_records import Allowed, Count, JsonRecord, Name, NonNegative, check_fields
 from firstk.data.precision import PRECISIONS
+from firstk.data.stores import FORMULAS
 from firstk.exceptions import InvalidInputError
 from firstk.quality.paired import ROUNDING
 from firstk.words.text import EMBEDDED, PRODUCT_QUANTIZER, RAW
 
-FORMAT = "firstk.Choice/1"
 # What is kept where nothing is asked for, and shares for which the cheapest code is worth naming.
 KEEP, SHARES = 0.99, (0.9, 0.95, 0.99)
 # What a share may be of.
 REFERENCES = ("auto", "input", "best", "full")
-_ORDER = (*PRECISIONS, PRODUCT_QUANTIZER)
+_ORDER = tuple(dict.fromkeys((*PRECISIONS, PRODUCT_QUANTIZER, *FORMULAS)))
 
 
 @dataclass(frozen=True)
@@ -44,8 +42,12 @@ class Point:
         Whose code it is: "" for the encoder's own, else the name of a baseline, or "raw vectors".
     stored_once : int, optional
         Bytes that all stored vectors share: axes, centroids, cells.
-    queries : {"float32", "binary"}
-        How queries are held: as they are, or as bits like the stored codes.
+    queries : {"float32", "int8", "binary"}
+        How queries are held: as they are, or rounded like the stored codes.
+    form : str
+        What a vector store calls it, where the score is under that store's own comparison (`firstk.data.stores`).
+    oversampling : int, optional
+        How many times the results a shortlist has, which float32 codes rescore.
     """
 
     k: Count
@@ -56,11 +58,13 @@ class Point:
     code: str = ""
     queries: str = "float32"
     stored_once: Annotated[int, Allowed("an int of at least 0", lambda n: n >= 0)] | None = None
+    form: str = ""
+    oversampling: Count | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
         check_choice(self.precision, _ORDER, "precision", "Point")
-        check_choice(self.queries, ("float32", "binary"), "queries", "Point")
+        check_choice(self.queries, ("float32", "int8", "binary"), "queries", "Point")
 
     def bytes_in_all(self, rows: int) -> float:
         """Return the bytes of each of so many vectors, with its share of what is stored once."""
@@ -68,13 +72,18 @@ class Point:
 
     @property
     def own(self) -> bool:
-        """True for codes of the encoder itself, asked by float32 queries."""
-        return not self.code and self.queries == "float32"
+        """True for codes of the encoder itself, asked by float32 queries or as a store does."""
+        return not self.code and self.asked
+
+    @property
+    def asked(self) -> bool:
+        """True where queries are as a search would hold them: in float32, or as a store does."""
+        return self.queries == "float32" or bool(self.form)
 
     @property
     def raw(self) -> bool:
         """True for the raw vectors as they came."""
-        return self.code == RAW and self.precision == "float32"
+        return self.code == RAW and self.precision == "float32" and not self.form
 
     @property
     def is_prefix(self) -> bool:
@@ -84,12 +93,15 @@ class Point:
     @property
     def stored_as(self) -> str:
         """The precision, and that queries are rounded too where they are: the name of a row in a table."""
-        return self.precision if self.queries == "float32" else f"{self.precision}, binary queries"
+        if self.form:
+            return self.form
+        return self.precision if self.queries == "float32" else f"{self.precision}, {self.queries} queries"
 
     @property
-    def key(self) -> tuple[str, int, bool, int, int]:
+    def key(self) -> tuple[str, bool, int, bool, str, int, int]:
         """By what points are ordered, the encoder's own first; no two points of an evaluation share it."""
-        return self.code, _ORDER.index(self.precision), self.queries != "float32", self.k, self.bytes
+        rounded = self.queries != "float32"
+        return self.code, bool(self.form), _ORDER.index(self.precision), rounded, self.form, self.k, self.bytes
 
     def __str__(self) -> str:
         if self.precision == PRODUCT_QUANTIZER:
@@ -195,7 +207,7 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(JsonRecord):
     """What to store: ranked offers, with what their shares are of.
 
     Attributes
@@ -221,6 +233,8 @@ class Choice:
         How many of all queries ask for a document that the fit has learned from.
     on_new : bool
         Whether the choice is made on searches for new documents alone, and there were others.
+    store : str
+        The vector store whose forms the choice is among.
 
     Examples
     --------
@@ -231,6 +245,8 @@ class Choice:
     They keep 95 to 99 % of the raw vectors' ndcg@10: 0.550 of 0.567.
     The whole interval keeps 95 %.
     """
+
+    FORMAT = "firstk.Choice/1"
 
     metric: Name
     reference: Name
@@ -244,6 +260,7 @@ class Choice:
     chance: float | None = None
     n_known: Count | None = None
     on_new: bool = False
+    store: str = ""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -294,22 +311,3 @@ class Choice:
         from firstk.words.choice import explanation
 
         return "\n".join(explanation(self))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Fields as plain Python objects, all of which JSON can hold."""
-        plain: dict[str, Any] = to_plain(self)
-        return plain
-
-    def to_json(self) -> str:
-        """Write as JSON text, from which `from_json` makes an equal record."""
-        return json.dumps({"format": FORMAT, **self.to_dict()}, allow_nan=False)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Choice:
-        """Make a choice from the fields that `to_dict` gives."""
-        return from_plain(cls, values)
-
-    @classmethod
-    def from_json(cls, text: str) -> Choice:
-        """Read what `to_json` wrote; anything else raises an error."""
-        return from_json(cls, text, FORMAT)
