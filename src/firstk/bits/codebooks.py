@@ -104,18 +104,8 @@ class Codebooks:
     ) -> tuple[Codebooks, np.ndarray]:
         """Fit codebooks on codes of shape (n, d), one after the other; none on fewer than 4,096 rows.
 
-        Parameters
-        ----------
-        Z : ndarray of shape (n, d)
-        weight : ndarray of shape (n,), optional
-        shared_by : float
-            Rows that share the bytes of the centroids.
-
-        Returns
-        -------
-        books : Codebooks
-        left : ndarray of shape (n, d)
-            What they leave over, for those who fit the rest of a string.
+        `shared_by` is how many rows share the bytes of the centroids. Returned are the codebooks and what they leave
+        over, of the shape of `Z`, for those who fit the rest of a string.
         """
         largest = float(np.abs(Z).max(initial=0.0))
         if len(Z) < FEWEST_ROWS or not 0 < largest < np.sqrt(np.finfo(np.float32).max):
@@ -306,16 +296,8 @@ def best_window(
 ) -> slice | None:
     """Return the window of the codebook that gains most per byte for rows to come; None where trees gain as much.
 
-    Parameters
-    ----------
-    variances, costs : ndarray of shape (d,)
-        Of what is left, and what a unit of its error costs.
-    bits : ndarray of shape (6,)
-        What a codebook of each of `WIDTHS` is worth.
-    rows : float
-        Rows that it is fitted on.
-    shared_by : float
-        Rows that share its bytes.
+    `variances` are of what is left, (d,), and `costs` what a unit of its error costs; `bits` is what a codebook of each
+    of `WIDTHS` is worth. It is fitted on `rows` rows, and `shared_by` rows share its bytes.
 
     Examples
     --------
@@ -351,13 +333,7 @@ def _water_level(variances: np.ndarray, bits: float) -> np.ndarray:
 
 
 def bits_worth(variances: np.ndarray, left: float) -> float:
-    """Return how many bits the best code of normal coordinates needs to leave so much error in all.
-
-    Examples
-    --------
-    >>> round(bits_worth(np.array([4.0, 4.0, 0.1]), 1.1), 6)  # half of each leaves a bit and a half of variance 0.5
-    3.0
-    """
+    """Return how many bits the best code of normal coordinates needs to leave so much error in all."""
     low, high = 0.0, 64.0
     for _ in range(50):
         middle = (low + high) / 2
