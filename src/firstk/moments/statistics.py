@@ -24,7 +24,7 @@ from firstk.moments.pairs import PairMoments
 
 _FIRST_PASS = 4096
 # Rows sampled for quantizers where the objective needs none, and numbers in them at most.
-_SAMPLE_ROWS, _FEWEST_SAMPLED, _SAMPLE_NUMBERS = 2**18, 256, 2**24
+_SAMPLE_ROWS, _FEWEST_SAMPLED, _SAMPLE_NUMBERS = 2**16, 256, 2**24
 # Columns that hold vectors; others hold what belongs to them.
 VECTORS = ("X", "left", "right")
 
@@ -183,7 +183,7 @@ def _in_order(first: np.ndarray, second: np.ndarray, order: np.ndarray) -> np.nd
 
 
 def sample_capacity(n_features: int) -> int:
-    """Return how many rows are sampled of a stream whose objective needs none: 262,144, fewer of wide ones."""
+    """Return how many rows are sampled of a stream whose objective needs none: 65,536, fewer of wide ones."""
     return min(_SAMPLE_ROWS, max(_FEWEST_SAMPLED, _SAMPLE_NUMBERS // n_features))
 
 
