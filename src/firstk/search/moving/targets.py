@@ -292,5 +292,9 @@ def _remove(folder: Path | RemotePath) -> None:
     if isinstance(folder, RemotePath):
         folder.remove_files()
         return
+    if folder.is_symlink():
+        raise InvalidInputError(
+            f"'{folder}' is a link, and what it leads to is not deleted. Remove the link, or choose another name."
+        )
     with explained_os_errors(folder), contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(folder)  # an OSError for a link
+        shutil.rmtree(folder)
