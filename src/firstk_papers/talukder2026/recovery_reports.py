@@ -164,7 +164,7 @@ def angles_and_pairs(settings: JsonObject, results: Results) -> Findings:
     fits = _fits(settings, results)
     measures: JsonDict = {}
     panels = []
-    for name in (name for name in ("synthetic-mse", "fashion-mse") if name in fits):
+    for name in filter(lambda name: name.endswith("-mse"), fits):
         own = next(cell["prefixes"] for cell, fit in results if fit is fits[name]["sparse_prefix"])
         marks = tuple(Mark(k, "x") for k in own)
         panels.append(
