@@ -26,14 +26,10 @@ from theory_figures import draw_perception, draw_same_axes, draw_symmetry
 
 IMAGES = Path(__file__).parent / "images"
 BYTES_RECORD = Path(__file__).parents[1] / "results" / "bytes.json"
-BYTES_CASES = {"banking77-minilm": "Banking77, MiniLM", "scifact-minilm": "SciFact, MiniLM"}
 BYTES_PEERS = {
-    "faiss OPQ+PQ": ("OPQ", "^"),
+    "faiss RQ": ("faiss RQ", "o"),
+    "faiss OPQ+PQ": ("faiss OPQ", "^"),
     "cut, rotated, equal bits": ("PCA or SVD cut, rotated, equal bits", "s"),
-    "faiss PCA+RaBitQ": ("PCA, RaBitQ", "o"),
-    "faiss PQ": ("PQ", "v"),
-    "firstk int8": ("firstk int8", "."),
-    "firstk binary": ("firstk one bit", "x"),
 }
 WIDTH, HEIGHT = 808, 1450  # of each half of the picture of the demo's page
 SCALE = 0.66
@@ -79,25 +75,25 @@ def draw_banking(path: Path) -> None:
 
 
 def draw_bytes(path: Path) -> None:
-    """Draw recall against bytes: embedded bytes at every length, and others where they were measured."""
+    """Draw recall against bytes in all: the code, and what is stored once over 10,003, 100,000 and 10,000,000 rows."""
     record = json.loads(BYTES_RECORD.read_text("utf-8"))
-    figure, both = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained", sharex=True)
-    for axes, (case, title) in zip(both, BYTES_CASES.items(), strict=True):
-        found = record[f"{case} recall@10"]
-        for family, (label, marker) in BYTES_PEERS.items():
-            points = [(row["bytes"], row["score"]) for row in found["families"].get(family, [])]
-            if points:
-                axes.plot(*zip(*points, strict=True), marker=marker, linewidth=0.7, markersize=5, label=label)
-        axes.plot(*zip(*found["every_length"], strict=True), color="black", linewidth=2.2, label="firstk embedded")
-        axes.set_title(title, loc="left", fontsize=11)
+    ours = record["banking77-minilm bytes in all"]
+    families = record["banking77-minilm recall@10"]["families"]
+    figure, panels = plt.subplots(1, 3, figsize=(12, 4), layout="constrained", sharey=True)
+    for axes, rows in zip(panels, (ours["stored"], 100_000, 10_000_000), strict=True):
+        lines = {label: (families[family], marker, 0.7) for family, (label, marker) in BYTES_PEERS.items()}
+        lines |= {name: (ours[name], ".", 2.0) for name in ours if name != "stored"}
+        for label, (points, marker, width) in lines.items():
+            in_all = sorted((row["bytes"] + row["codebook_bytes"] / rows, row["score"]) for row in points)
+            axes.plot(*zip(*in_all, strict=True), marker=marker, linewidth=width, markersize=5, label=label)
+        axes.set_title(f"{rows:,} vectors", loc="left", fontsize=11)
         axes.set_xscale("log", base=2)
-        axes.set_xticks([8, 16, 32, 64, 96], ["8", "16", "32", "64", "96"])
-        axes.set_xlim(7.5, 100)
-        axes.set_xlabel("bytes per vector")
+        axes.set_xticks(ticks := [8, 16, 32, 64, 128, 256, 512, 1024], [str(tick) for tick in ticks])
+        axes.set_xlabel("bytes per vector, in all")
         axes.grid(alpha=0.3)
-    both[0].set_ylabel("recall@10 of exact neighbors")
-    both[1].legend(fontsize=8, loc="lower right")
-    figure.savefig(path, dpi=130)
+    panels[0].set_ylabel("recall@10 of exact neighbors")
+    panels[2].legend(fontsize=8, loc="lower right")
+    figure.savefig(path, dpi=110)
 
 
 def draw_demo(path: Path) -> None:
