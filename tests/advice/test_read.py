@@ -261,13 +261,13 @@ def test_queries_without_judgements_are_a_log_of_which_a_part_asks(folder, share
         return
     assert task.held_out.relevance is None
     np.testing.assert_allclose(np.sort(np.asarray(task.held_out.documents), axis=0), np.sort(DOCUMENTS, axis=0))
-    found, data = report_on(encoder, task, Asked())
+    found, _ = report_on(encoder, task, Asked())
     assert [each.metric for each in found.evaluations] == ["recall@10"]
     assert f"{len(held)} held-out queries" in task.said
     assert f"among {N} rows of docs.parquet" in task.said
     later = read_for(encoder.encoder_, Request(place))
     assert (later.held_out.n, evaluate(encoder, later.held_out, precisions=["float32"]).metric) == (M, "recall@10")
-    with pytest.raises(InvalidInputError, match="scored by recall@10. Got 'ndcg@10'"):
+    with pytest.raises(InvalidInputError, match=r"scored by recall@10. Got 'ndcg@10'"):
         read_for(encoder.encoder_, Request(place, metric="ndcg@10"))
 
 
