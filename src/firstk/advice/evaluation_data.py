@@ -133,14 +133,14 @@ def _rows_for(encoder: FittedEncoder, request: Request, metric: str) -> FileTask
     if reference is not None and not reference.n:
         reference = None
     if overlap is None and encoder.learned is not None and encoder.record.unit == "row":
-        known, share = taught_rows(found.X, encoder.learned)
+        taught, share = taught_rows(found.X, encoder.learned)
         fitted_on = f"The model was fitted on {'all' if share == 1 else f'about {share:.0%}'} of these rows"
         better = ", so these scores are better than those of new rows. Evaluate on other rows."
-        if len(encoder.learned) >= MOST_TAUGHT or known.all():  # which rows they are is not known, or all are
+        if len(encoder.learned) >= MOST_TAUGHT or taught.all():  # which rows they are is not taught, or all are
             notes += [fitted_on + better] if share > 0 else []
-        elif known.any():
-            found = found.subset(np.flatnonzero(~known))
-            said += f" The {known.sum():,} others of them that the model was fitted on are left out."
+        elif taught.any():
+            found = found.subset(np.flatnonzero(~taught))
+            said += f" The {taught.sum():,} others of them that the model was fitted on are left out."
     notes += _about_labels(found, lead_metric(encoder, found) if request.metric == "auto" else metric)
     data = replace(found, reference=None if metric in ALONE else reference)
     return FileTask(
