@@ -136,7 +136,7 @@ def _rows_for(encoder: FittedEncoder, request: Request, metric: str) -> FileTask
         taught, share = taught_rows(found.X, encoder.learned)
         fitted_on = f"The model was fitted on {'all' if share == 1 else f'about {share:.0%}'} of these rows"
         better = ", so these scores are better than those of new rows. Evaluate on other rows."
-        if len(encoder.learned) >= MOST_TAUGHT or taught.all():  # which rows they are is not taught, or all are
+        if len(encoder.learned) >= MOST_TAUGHT or taught.all():  # which rows they are is not known, or all are
             notes += [fitted_on + better] if share > 0 else []
         elif taught.any():
             found = found.subset(np.flatnonzero(~taught))
