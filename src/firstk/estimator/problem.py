@@ -54,7 +54,13 @@ from firstk.estimator.auto import MOST_ROWS
 from firstk.estimator.query_mean import with_own_mean
 from firstk.exceptions import FewRowsWarning, IllegalCombinationError, InvalidInputError
 from firstk.metrics.curve import METRICS
-from firstk.moments.fingerprint import Fingerprint, fingerprint_and_priorities, pair_hashes, row_priorities
+from firstk.moments.fingerprint import (
+    Fingerprint,
+    fingerprint_and_priorities,
+    pair_hashes,
+    row_priorities,
+    taught_hashes,
+)
 from firstk.moments.moments import Moments
 from firstk.moments.pairs import PairMoments
 from firstk.moments.statistics import VECTORS, RowSample, Statistics, lowest_rows, sample_capacity
@@ -101,7 +107,7 @@ class Problem:
         """Return statistics of no data yet, for vectors of width `n_features`."""
         pairs = self.objective.supervision == "pairs"
         moments = PairMoments(self.solver.precision) if pairs else Moments(self.solver.precision, owner="fit")
-        return Statistics(moments, RowSample(self.objective.sample_size or sample_capacity(n_features)), n_features)
+        return Statistics(moments, RowSample(max(self.objective.sample_size, sample_capacity(n_features))), n_features)
 
     def seeded(self) -> Problem:
         """Return the problem with the seed of its training drawn, after a check of what training starts from."""
@@ -151,15 +157,16 @@ class Problem:
         if not self.objective.sample_size and rows.get("weight") is None and "right" not in rows:
             statistics.fingerprint, priorities = fingerprint_and_priorities(rows)
             statistics.sample.update(rows, priorities)
+            statistics.learned = taught_hashes(rows["X"], priorities if rows.get("y") is None else None)
             return
         self._sample(statistics.sample, rows)
         self._identify(statistics, rows)
 
     @staticmethod
     def _identify(statistics: Statistics, rows: Rows) -> None:
-        """Note who the rows are, as they came; of pairs, which queries and documents are in them too."""
+        """Note who the rows are, as they came, all together and one by one."""
         statistics.fingerprint = Fingerprint.of(rows)
-        statistics.learned = pair_hashes(rows) if "right" in rows else None
+        statistics.learned = pair_hashes(rows) if "right" in rows else taught_hashes(rows["X"])
 
     def _moments_of(self, rows: Rows) -> Moments | PairMoments:
         """Return the moments of rows or pairs."""
@@ -221,7 +228,7 @@ class Problem:
         inside = {**rows} | {name: part + offset for name, part in centred.items()}
         # Which rows are sampled, in what order, and who they are: hashes of the rows as they came, not of coordinates.
         self._identify(statistics, rows)
-        sample = RowSample(self.objective.sample_size or sample_capacity(len(basis)))
+        sample = RowSample(max(self.objective.sample_size, sample_capacity(len(basis))))
         statistics.sample = self._sample(sample, rows).in_basis(basis)
         statistics.basis = basis
         return self.solve(statistics, inside).from_basis(basis), statistics

@@ -18,13 +18,13 @@ import numpy as np
 from firstk._base.arrays import are_hashes, under, within
 from firstk._base.rows import Rows, as_dense, projected, sliceable
 from firstk.exceptions import CorruptModelError
-from firstk.moments.fingerprint import Fingerprint, row_hashes, row_priorities
+from firstk.moments.fingerprint import MOST_TAUGHT, Fingerprint, row_hashes, row_priorities
 from firstk.moments.moments import Moments
 from firstk.moments.pairs import PairMoments
 
 _FIRST_PASS = 4096
 # Rows sampled for quantizers where the objective needs none, and numbers in them at most.
-_SAMPLE_ROWS, _FEWEST_SAMPLED, _SAMPLE_NUMBERS = 8192, 256, 2**25
+_SAMPLE_ROWS, _FEWEST_SAMPLED, _SAMPLE_NUMBERS = 2**16, 256, 2**24
 # Columns that hold vectors; others hold what belongs to them.
 VECTORS = ("X", "left", "right")
 
@@ -120,6 +120,10 @@ class RowSample:
         """Return the given rows of every column."""
         return {name: part[rows] for name, part in self.columns.items()}
 
+    def first(self, rows: int) -> RowSample:
+        """Return the rows of lowest hash: what a sample of that capacity would hold."""
+        return self.part(np.arange(min(rows, len(self))))
+
     def part(self, rows: np.ndarray) -> RowSample:
         """Return a sample of the given rows of this one, in ascending order, which is that of their hashes."""
         cut = RowSample(self.capacity)
@@ -179,7 +183,7 @@ def _in_order(first: np.ndarray, second: np.ndarray, order: np.ndarray) -> np.nd
 
 
 def sample_capacity(n_features: int) -> int:
-    """Return how many rows are sampled of a stream whose objective needs none: 8,192, fewer of very wide ones."""
+    """Return how many rows are sampled of a stream whose objective needs none: 65,536, fewer of wide ones."""
     return min(_SAMPLE_ROWS, max(_FEWEST_SAMPLED, _SAMPLE_NUMBERS // n_features))
 
 
@@ -253,7 +257,7 @@ class Statistics:
     part_of : PartOf, optional
         The statistics of more rows, where these are of a fold of their sample.
     learned : ndarray of uint64, optional
-        Of pairs, the `pair_hashes` of both sides; None of rows, and of pairs that were stored without.
+        Of pairs, the `pair_hashes` of both sides; of rows the `taught_hashes`. None where they were stored without.
     documents : RowSample, optional
         Of the store that pairs are from, in full coordinates, where it is known: its documents are what will be
         encoded, and pairs hold few of them.
@@ -281,6 +285,8 @@ class Statistics:
         mine.fingerprint += theirs.fingerprint
         both = mine.learned is not None and theirs.learned is not None
         mine.learned = np.union1d(mine.learned, theirs.learned) if both else None  # type: ignore[arg-type]
+        if mine.learned is not None and isinstance(mine.moments, Moments):
+            mine.learned = mine.learned[:MOST_TAUGHT]
         stores = [part.documents for part in (mine, theirs) if part.documents is not None]
         if stores:
             mine.documents = RowSample(stores[0].capacity)
