@@ -26,6 +26,7 @@ from firstk.cli._options import (
     QuietOption,
     RelevanceOption,
     RowsOption,
+    StoreOption,
     VectorsArgument,
     VectorsOption,
     in_options,
@@ -44,6 +45,7 @@ from firstk.words.choice import (
     out_of_reach,
     precision_lines,
     score_table,
+    store_lines,
 )
 from firstk.words.commands import VECTORS, next_commands, options_of, recorded_options
 from firstk.words.terms import about_metric
@@ -103,6 +105,7 @@ def curve(
     metric: MetricName = "auto",
     keep: KeepOption = None,
     bytes_per_vector: BytesPerVectorOption = None,
+    store: StoreOption = None,
     k: Length = None,
     precision: Precisions = None,
     rows: RowsOption = None,
@@ -144,7 +147,7 @@ def curve(
     with step_progress(None, quiet=quiet or json, what="evaluating") as begin, warnings_as_notes():
         task = read_for(encoder, Request(place, reference, labels, most, metric))
         baselines, notes = _baselines(encoder, task, metric)
-        settings = {"product_quantizer": True, "rows": rows, "most_pairs": None, "baselines": baselines}
+        settings = {"product_quantizer": True, "rows": rows, "most_pairs": None, "baselines": baselines, "store": store}
         found, refusal = report_on(encoder, task, Asked(limits, metric, settings, details=explain), begin)
         if compare is not None:  # on the rows, left sides or documents that are evaluated
             part = next(name for name in ("X", "left", "documents") if hasattr(task.held_out, name))
@@ -277,7 +280,7 @@ def _lines(
         )  # what makes scores look too good belongs to the answer
         yield ""
     if not explain:
-        yield from lengths_table(lead, encoder.p)
+        yield from store_lines(lead) if lead.store else lengths_table(lead, encoder.p)
         yield ""
         yield f"{in_options(found.held_out)} More: --explain"
         return

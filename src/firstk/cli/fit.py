@@ -27,6 +27,7 @@ from firstk.cli._options import (
     QueriesOption,
     QuietOption,
     RelevanceOption,
+    StoreOption,
     VectorsArgument,
     VectorsOption,
     encoder_of,
@@ -37,7 +38,7 @@ from firstk.cli._options import (
 )
 from firstk.cli._progress import looked_at, row_progress, step_progress, warnings_as_notes
 from firstk.exceptions import InvalidInputError
-from firstk.words.choice import answer, explanation, further_lines, lengths_table
+from firstk.words.choice import answer, explanation, further_lines, lengths_table, store_lines
 from firstk.words.commands import curve_command, next_commands, options_of, recorded_options
 from firstk.words.terms import about_metric
 from firstk.words.text import number_of, were
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 
 # Seconds of an evaluation from which on it is said how long it will take.
 WORTH_SAYING = 20
+# Pairs of rows and stored rows that are compared in the forms of a store.
+STORE_PAIRS = 10_000_000
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")]
 Objective = Annotated[
     str,
@@ -95,6 +98,7 @@ def fit(
     vectors: VectorsOption = None,
     keep: KeepOption = None,
     bytes_per_vector: BytesPerVectorOption = None,
+    store: StoreOption = None,
     held_out: HeldOut = "0.2",
     components: Components = None,
     settings: Settings = None,
@@ -118,12 +122,15 @@ def fit(
     from firstk.advice.evaluate import expected_seconds
     from firstk.advice.fit_report import Asked, report_on
     from firstk.advice.read import open_task
+    from firstk.data.stores import find_store
     from firstk.data.task import Rows
     from firstk.encoder.storage.folder import EVALUATION, check_target
     from firstk.moments.checkpoint import Checkpoint
     from firstk.quality.choice import Limits
 
     check_new(out, force=force, model=True)
+    if store is not None:
+        store = find_store(store, "--store").name
     if held_out == "0" and (keep is not None or bytes_per_vector is not None):
         raise InvalidInputError("--keep and --bytes-per-vector choose by held-out rows: leave --held-out 0 out.")
     shown = looked_at(quiet or as_json)
@@ -152,6 +159,8 @@ def fit(
             err=True,
         )
     check_target(out)  # before the work, not after it
+    # Ten neighbors of a few hundred rows tell forms of a store apart by a few percent.
+    evaluated = {} if store is None else {"store": store, "most_pairs": STORE_PAIRS}
     limits, shape = Limits(keep, bytes_per_vector=bytes_per_vector), image_of(image)
     with warnings_as_notes():
         task = open_task(place, held_out if from_pairs or not place.judged or held_out == "0" else "1", seed)
@@ -161,7 +170,7 @@ def fit(
             if not (quiet or as_json) and (seconds := expected_seconds(encoder.encoder_, task.held_out)) > WORTH_SAYING:
                 typer.echo(f"firstk: evaluating takes about {seconds:.0f} seconds.", err=True)
             with step_progress(None, quiet=not shown, what="evaluating") as begin:
-                report, _ = report_on(encoder, task, Asked(limits, image_shape=shape), begin)
+                report, _ = report_on(encoder, task, Asked(limits, settings=evaluated, image_shape=shape), begin)
             notes = tuple(map(in_options, report.notes))
             report = replace(report, notes=notes, options=recorded_options(place, shared=True))
         if report is not None:
@@ -290,7 +299,7 @@ def _lines(encoder: PrefixEncoder, task: FileTask, report: Report | None, out: P
         yield from [] if report.choice is None else answer(report.choice)
         yield from (f"  {line}" for line in next_commands(report.choice, out, options_of(task.place)))
         yield ""
-        yield from lengths_table(report.lead, fitted.p)
+        yield from store_lines(report.lead) if report.lead.store else lengths_table(report.lead, fitted.p)
     yield ""
     yield (
         f"{fitted.record.title}: {number_of(fitted.d, 'coordinate')} of {fitted.p:,}, fitted on "
