@@ -52,7 +52,9 @@ if TYPE_CHECKING:
 # Seconds of an evaluation from which on it is said how long it will take.
 WORTH_SAYING = 20
 # Pairs of rows and stored rows that are compared in the forms of a store.
-STORE_PAIRS = 10_000_000
+STORE_PAIRS = 20_000_000
+# Numbers of the rows that are searched as a store does.
+STORE_NUMBERS = 2**26
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")]
 Objective = Annotated[
     str,
@@ -167,6 +169,8 @@ def fit(
         _learn(encoder, task, kept, dask, shown)
         report = None
         if task.held_out is not None:
+            if store is not None:
+                _look_among_all(task)
             if not (quiet or as_json) and (seconds := expected_seconds(encoder.encoder_, task.held_out)) > WORTH_SAYING:
                 typer.echo(f"firstk: evaluating takes about {seconds:.0f} seconds.", err=True)
             with step_progress(None, quiet=not shown, what="evaluating") as begin:
@@ -184,6 +188,23 @@ def fit(
         _as_json(encoder, task, report, out) if as_json else "\n".join(_lines(encoder, task, report, out, explain))
     )
     typer.echo(printed)
+
+
+def _look_among_all(task: FileTask) -> None:
+    """Let held-out rows be looked up among all others, as in a store, and not among a sample; within some memory."""
+    from numpy import arange, setdiff1d
+    from numpy.random import default_rng
+
+    from firstk.estimator.fit_files import Stream
+
+    stream = task.train
+    if isinstance(stream, Stream) and len(stream.parts.held):
+        others = setdiff1d(arange(stream.rows), stream.parts.held)
+        most = STORE_NUMBERS // task.width
+        if len(others) > most:  # in the order of the file
+            others = others[default_rng(0).choice(len(others), most, replace=False)]
+            others.sort()
+        (stream.reference,) = stream.take([others])
 
 
 def _learns_pairs(encoder: PrefixEncoder, place: Any, settings: Any, base: ModelToExtend | None) -> bool:
