@@ -6,9 +6,11 @@ Payloads are dynamic fields. Milvus Lite does not tell 1 from true in a filter. 
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakSet
@@ -85,7 +87,7 @@ class Milvus(Engine):
         else:
             require("milvus_lite", EXTRA, "A file of Milvus Lite")
             file = os.path.abspath(address)
-        with explained("The connection to Milvus", (Exception,), address, [token]):
+        with _silent_log(), explained("The connection to Milvus", (Exception,), address, [token]):
             client = pymilvus.MilvusClient(address, token=token)
         made = cls(client, name, owned=True, file=file, address=address, **settings)
         if file is not None:
@@ -98,6 +100,12 @@ class Milvus(Engine):
         from pymilvus.exceptions import MilvusException
 
         return MilvusException, OSError
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Turn errors of Milvus into InvalidInputError, which its client would log as well."""
+        with _silent_log(), super().answering():
+            yield
 
     def layout(self) -> Layout | None:
         """Return the layout, which is a property of the collection."""
@@ -230,6 +238,18 @@ class Milvus(Engine):
             from milvus_lite.server_manager import server_manager_instance
 
             server_manager_instance.release_server(self.file)
+
+
+@contextmanager
+def _silent_log() -> Iterator[None]:
+    """Keep the client from logging errors that our messages tell, with addresses that they do not."""
+    log = logging.getLogger("pymilvus")
+    before = log.level
+    log.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 def _stored(rows: list[dict[str, Any]]) -> StoredRows:

@@ -418,8 +418,14 @@ class Pgvector(Engine):
             )
 
         def read(size: int) -> Iterator[StoredRows]:
-            beside = "to_jsonb(one) - %s::text - %s::text"
+            beside, seen = "to_jsonb(one) - %s::text - %s::text", 0
             for names, codes, payloads in self._pages(size, ident, column, beside, (vector, key)):
+                seen += len(names)  # in the order of the database's collation, which cannot be checked here
+                if seen > count:
+                    raise InvalidInputError(
+                        f"{self.place} has {count:,} rows and gave more: it was changed while it was read, or its "
+                        "index is damaged. Run REINDEX TABLE, or read it while nobody writes."
+                    )
                 yield stored(names, codes, payloads)
 
         return NamedRows(int(count), int(width or 0), vector, read)
