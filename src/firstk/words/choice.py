@@ -169,9 +169,9 @@ def _asked(choice: Choice, advised: Offer) -> Iterator[str]:
         yield f"Embedded bits live in files, CodeIndex and the JavaScript program; {TO_A_STORE}."
     elif point.precision == "binary":
         told = "" if rounded is None else f"; with queries as bits (Hamming distance) it is {share_text(rounded)}"
-        yield f"This holds for float32 queries, in files and CodeIndex{told}. {TO_A_STORE.capitalize()}."
+        yield f"This holds for float32 queries, in files and CodeIndex{told}. {TO_A_STORE[0].upper()}{TO_A_STORE[1:]}."
     elif point.precision in ("int8", "int4"):
-        yield f"This holds for float32 queries. {TO_A_STORE.capitalize()}."
+        yield f"This holds for float32 queries. {TO_A_STORE[0].upper()}{TO_A_STORE[1:]}."
 
 
 def store_lines(evaluation: Evaluation, *, model: bool = True) -> Iterator[str]:
