@@ -134,6 +134,7 @@ def curve(
     from firstk.advice.evaluation_data import Request, read_for
     from firstk.advice.fit_report import Asked, report_on
     from firstk.advice.threshold import matched_threshold
+    from firstk.data.task import Pairs
     from firstk.encoder.fitted import FittedEncoder
     from firstk.metrics.curve import METRICS
     from firstk.metrics.same_axes import same_axes
@@ -159,6 +160,8 @@ def curve(
         if threshold is not None:
             own = None if found.choice is None else found.choice.own
             length = k or (encoder.d if own is None else own.point.k)
+            if isinstance(task.held_out, Pairs) or task.held_out is None:
+                raise InvalidInputError("--threshold compares rows or queries with all others; pairs have none.")
             cut = matched_threshold(encoder, task.held_out, threshold, length)
         if compare is not None:  # on the rows, left sides or documents that are evaluated
             part = next(name for name in ("X", "left", "documents") if hasattr(task.held_out, name))

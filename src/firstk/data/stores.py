@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 
-from firstk._base.checks import bad_parameter
 from firstk.exceptions import InvalidInputError
 
 # Bits per coordinate, and how queries are held where stored codes are compared with them. "scalar": 8 bits between
@@ -49,7 +48,7 @@ class Form:
     widest : int
         The largest oversampling that it takes.
     moved : str, optional
-        Options of ``firstk move`` that fill it; None where that command does not.
+        How a move recodes vectors to fill it; None where moves do not.
     """
 
     name: str
@@ -89,9 +88,11 @@ class Form:
         """Return the lines that create it for codes of k coordinates."""
         return self._filled(self.lines, k, oversampling)
 
-    def options(self, k: int) -> list[str] | None:
-        """Return the options of ``firstk move`` that fill it; None where that command does not."""
-        return None if self.moved is None else self._filled(self.moved, k, None).split()
+    def recode(self, k: int) -> dict[str, str] | None:
+        """Return how a move recodes vectors to fill it; None where moves do not."""
+        if self.moved is None:
+            return None
+        return dict(word.split("=") for word in self._filled(self.moved, k, None).split())
 
     def _filled(self, text: str, k: int, oversampling: int | None) -> str:
         factor = oversampling or 1
@@ -153,20 +154,20 @@ _RESCORE = ', "rescore_vector": {"oversample": <f>}'
 
 STORES: tuple[Store, ...] = (
     Store("pgvector", "PostgreSQL with pgvector 0.8", (
-        Form("vector", "float32", _pg("vector", "cosine"), 2000, 8, moved="-k {k}"),
-        Form("halfvec", "float16", _pg("halfvec", "cosine"), 4000, 8, moved="-k {k} --precision float16"),
-        Form("bit", "binary", _pg("bit", "hamming"), 64000, 8, moved="-k {k} --precision binary"),
+        Form("vector", "float32", _pg("vector", "cosine"), 2000, 8, moved="k={k}"),
+        Form("halfvec", "float16", _pg("halfvec", "cosine"), 4000, 8, moved="k={k} precision=float16"),
+        Form("bit", "binary", _pg("bit", "hamming"), 64000, 8, moved="k={k} precision=binary"),
         Form("vector, index of bits", "binary",
              _pg_rescored("binary_quantize(code)::bit({k})", "bit_hamming_ops"), 16000, 8, rescored=True),
         Form("vector, index of a prefix", "float32",
              _pg_rescored("subvector(code, 1, {s})::vector({s})", "vector_cosine_ops"), 8000, 8, rescored=True, part=4,
-             moved="-k {s} --full {k}"),
+             moved="k={s} full={k}"),
     ), ("postgresql", "postgres", "supabase", "neon", "alloydb", "timescale"),
         "postgresql://USER@HOST/DATABASE#documents"),
     Store("qdrant", "Qdrant 1.15", (
-        Form("datatype float32", "float32", _json(_QDRANT % ('"datatype": "float32"', "")), 65536, moved="-k {k}"),
+        Form("datatype float32", "float32", _json(_QDRANT % ('"datatype": "float32"', "")), 65536, moved="k={k}"),
         Form("datatype float16", "float16", _json(_QDRANT % ('"datatype": "float16"', "")), 65536,
-             moved="-k {k} --precision float16"),
+             moved="k={k} precision=float16"),
         Form("float32, scalar quantization", "scalar", _json(_QDRANT % (
             '"on_disk": true', ', "quantization_config": {"scalar": {"type": "int8", "always_ram": true}}'))
             + "\nSearch with oversampling {f} and rescore.", 65536, rescored=True),
@@ -176,7 +177,7 @@ STORES: tuple[Store, ...] = (
     ), (), "qdrant:FOLDER#documents"),
     Store("lancedb", "LanceDB 0.20", (
         Form("float32 column", "float32", "vector: fixed_size_list(float32, {k}); distance_type('cosine')",
-             65536, moved="-k {k}"),
+             65536, moved="k={k}"),
         Form("float16 column", "float16", "vector: fixed_size_list(float16, {k}); distance_type('cosine')", 65536),
         Form("uint8 column of bits", "binary", "vector: fixed_size_list(uint8, {k} / 8); distance_type('hamming')",
              65536, multiple=8),
@@ -185,7 +186,7 @@ STORES: tuple[Store, ...] = (
              rescored=True, multiple=8),
     ), ("lance",), "lancedb:FOLDER#documents"),
     Store("milvus", "Milvus 2.6", (
-        Form("FLOAT_VECTOR", "float32", "DataType.FLOAT_VECTOR, dim={k}; metric_type COSINE", 32768, moved="-k {k}"),
+        Form("FLOAT_VECTOR", "float32", "DataType.FLOAT_VECTOR, dim={k}; metric_type COSINE", 32768, moved="k={k}"),
         Form("FLOAT16_VECTOR", "float16", "DataType.FLOAT16_VECTOR, dim={k}; metric_type COSINE", 32768),
         Form("INT8_VECTOR", "int8", "DataType.INT8_VECTOR, dim={k}; index HNSW, metric_type COSINE", 32768),
         Form("BINARY_VECTOR", "binary", "DataType.BINARY_VECTOR, dim={k}; index BIN_FLAT, metric_type HAMMING", 262144,
@@ -223,7 +224,7 @@ STORES: tuple[Store, ...] = (
     )),
     Store("sqlite-vec", "sqlite-vec 0.1", (
         Form("float", "float32", "CREATE VIRTUAL TABLE documents USING vec0(code float[{k}] distance_metric=cosine);",
-             8192, moved="-k {k}"),
+             8192, moved="k={k}"),
         Form("int8", "int8", "CREATE VIRTUAL TABLE documents USING vec0(code int8[{k}] distance_metric=cosine);", 8192),
         Form("bit", "binary", "CREATE VIRTUAL TABLE documents USING vec0(code bit[{k}]);", 8192, multiple=8),
         Form("float, rescored bits", "binary", "CREATE VIRTUAL TABLE documents USING vec0(code float[{k}], "
@@ -233,26 +234,26 @@ STORES: tuple[Store, ...] = (
     Store("duckdb", "DuckDB 1.1", (
         Form("FLOAT", "float32", "CREATE TABLE documents (id BIGINT, code FLOAT[{k}]);\n"
              "SELECT id FROM documents ORDER BY array_cosine_distance(code, ?::FLOAT[{k}]) LIMIT 10;", 65536,
-             moved="-k {k}"),
+             moved="k={k}"),
         Form("BIT", "binary", "CREATE TABLE documents (id BIGINT, code BIT);\n"
              "SELECT id FROM documents ORDER BY bit_count(xor(code, ?)) LIMIT 10;", 65536, 1),
     ), ("motherduck",), "duckdb:FILE.db#documents"),
     Store("faiss", "faiss 1.11", (
-        Form("Flat", "float32", 'faiss.index_factory({k}, "Flat", faiss.METRIC_INNER_PRODUCT)', 65536, moved="-k {k}"),
+        Form("Flat", "float32", 'faiss.index_factory({k}, "Flat", faiss.METRIC_INNER_PRODUCT)', 65536, moved="k={k}"),
         Form("SQfp16", "float16", 'faiss.index_factory({k}, "SQfp16", faiss.METRIC_INNER_PRODUCT)', 65536),
         Form("SQ8", "scalar", 'faiss.index_factory({k}, "SQ8", faiss.METRIC_INNER_PRODUCT)', 65536),
         Form("binary Flat", "binary", "faiss.IndexBinaryFlat({k})", 65536, multiple=8),
         Form("RaBitQ", "rotated bits", 'faiss.index_factory({k}, "RR{k},RaBitQ", faiss.METRIC_L2)', 65536, 8),
     ), (), "faiss:FOLDER"),
     Store("usearch", "usearch 2", (
-        Form("f32", "float32", "Index(ndim={k}, metric='cos', dtype='f32')", 65536, moved="-k {k}"),
-        Form("f16", "float16", "Index(ndim={k}, metric='cos', dtype='f16')", 65536, moved="-k {k} --precision float16"),
+        Form("f32", "float32", "Index(ndim={k}, metric='cos', dtype='f32')", 65536, moved="k={k}"),
+        Form("f16", "float16", "Index(ndim={k}, metric='cos', dtype='f16')", 65536, moved="k={k} precision=float16"),
         Form("i8", "int8", "Index(ndim={k}, metric='cos', dtype='i8')", 65536),
         Form("b1", "binary", "Index(ndim={k}, metric='hamming', dtype='b1')", 65536, multiple=8),
     ), ("clickhouse", "scylladb"), "usearch:FOLDER"),
     Store("chroma", "Chroma 1", (
         Form("float32 vectors", "float32", _json('create_collection(configuration={"hnsw": {"space": "cosine"}})'),
-             65536, moved="-k {k}"),
+             65536, moved="k={k}"),
     ), ("chromadb", "pinecone"), "chroma:FOLDER#documents"),
     Store("redis", "Redis 8", (
         Form("FLOAT32", "float32", "VECTOR HNSW 6 TYPE FLOAT32 DIM {k} DISTANCE_METRIC COSINE", 32768),
@@ -268,6 +269,8 @@ def find_store(name: object, owner: str = "choose") -> Store:
     """Return the store of a name or of a relative; raise InvalidInputError, with the nearest name, for another."""
     known = {word: store for store in STORES for word in (store.name, *store.relatives)}
     if not isinstance(name, str):
+        from firstk._base.checks import bad_parameter  # with numpy, which the help of commands does without
+
         raise bad_parameter("store", owner, "the name of a store", name)
     found = known.get(name.lower())
     if found is not None:

@@ -142,7 +142,8 @@ def _of_file(
     metric = facts.metric or "cosine"
     asked = np.asarray(unit_rows(Q) if metric == "cosine" else Q, dtype=np.float32)
     names: list[Id] = []
-    best, score = np.empty((len(asked), 0), dtype=np.int64), np.empty((len(asked), 0), dtype=np.float32)
+    best: np.ndarray = np.empty((len(asked), 0), dtype=np.int64)
+    score: np.ndarray = np.empty((len(asked), 0), dtype=np.float32)
     for part in opened.read(_BATCH):
         codes = np.asarray(unit_rows(part.codes) if metric == "cosine" else part.codes, dtype=np.float32)
         near = asked @ codes.T

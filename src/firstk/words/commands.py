@@ -139,8 +139,9 @@ def store_commands(point: Point, store: str, model: str | Path, options: Mapping
         by = FITTED_AS[point.code]
         fit = ["firstk", "fit", options[VECTORS], *found_by, *FITTED_BASELINES[point.code]]
         yield shlex.join([*fit, "--store", store, "-o", by])
-    how = form.options(point.k)
-    if how is not None:
+    recode = form.recode(point.k)
+    if recode is not None:
+        how = [word for name, value in recode.items() for word in (f"-{name}" if name == "k" else f"--{name}", value)]
         encoded = [] if by == "raw" else ["--model", by]
         yield shlex.join(["firstk", "move", options[VECTORS], held.address, *found_by, *encoded, *how])
         return

@@ -293,7 +293,7 @@ class Pgvector(Engine):
         held: Any = {
             "float32": Vector,
             "float16": HalfVector,
-            "binary": lambda code: Bit(code > 0),
+            "binary": lambda code: Bit(np.asarray(code) > 0),
         }[self._kept]
         written = zip(rows.ids, map(held, rows.longest), map(Jsonb, rows.payloads), strict=True)
         with self.connection.transaction(), self.connection.cursor() as cursor:
