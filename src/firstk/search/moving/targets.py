@@ -36,7 +36,7 @@ from firstk.search.moving.contract import Recode, SourceFacts
 from firstk.search.moving.payload_columns import PayloadColumns
 from firstk.search.moving.recoding import for_file, for_store
 from firstk.search.moving.sources import AnySource
-from firstk.search.stores.contract import Engine, Id, Rows, StoredRows
+from firstk.search.stores.contract import CodedRows, Engine, Id, StoredRows
 from firstk.search.stores.prefix_store import check_same, create_empty
 
 # Numbers of a part of a file: what is done again at most after a kill, and what waits in memory.
@@ -100,7 +100,7 @@ class StoreTarget:
             there = self._engine.present(rows.ids) if self._resuming else set()
             new = [i for i, key in enumerate(rows.ids) if key not in there]
             if new:
-                held = Rows(
+                held = CodedRows(
                     [rows.ids[i] for i in new],
                     short[new],
                     None if full is None else full[new],

@@ -21,13 +21,13 @@ from firstk._base.checks import require
 from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
     EXTRA,
+    CodedRows,
     Engine,
     Id,
-    Layout,
     NamedRows,
     Request,
-    Rows,
     StoredRows,
+    StoreLayout,
     explained,
     own_filter,
 )
@@ -107,16 +107,16 @@ class Milvus(Engine):
         with _silent_log(), super().answering():
             yield
 
-    def layout(self) -> Layout | None:
+    def layout(self) -> StoreLayout | None:
         """Return the layout, which is a property of the collection."""
         if not self.client.has_collection(self.collection):
             return None
         record = (self.client.describe_collection(self.collection).get("properties") or {}).get("firstk")
-        layout = Layout.read(record, self.place)
+        layout = StoreLayout.read(record, self.place)
         self.client.load_collection(self.collection)
         return layout
 
-    def create(self, layout: Layout) -> None:
+    def create(self, layout: StoreLayout) -> None:
         """Create the collection; a graph on short codes, and none on full ones."""
         from pymilvus import DataType
 
@@ -144,7 +144,7 @@ class Milvus(Engine):
         if self.client.has_collection(self.collection):
             self.client.drop_collection(self.collection)
 
-    def upsert(self, rows: Rows) -> None:
+    def upsert(self, rows: CodedRows) -> None:
         """Write rows in one request."""
         odd = [key for key in rows.ids if isinstance(key, str) and (set(key) & {'"', "\\"} or not key.isprintable())]
         if odd:
@@ -213,7 +213,7 @@ class Milvus(Engine):
         metric = {kind: metric for metric, kind in _METRICS.items()}.get(kinds.get(vector) or "")
         return NamedRows(self.count(), int(fields[vector]["params"]["dim"]), vector, read, metric)
 
-    def shortlists(self, request: Request, layout: Layout) -> Iterator[StoredRows]:
+    def shortlists(self, request: Request, layout: StoreLayout) -> Iterator[StoredRows]:
         """Find by the short codes."""
         where = where_of(request)
         walk = max(request.shortlist, _FILTERED_WALK if where else _WALK)

@@ -23,14 +23,14 @@ from firstk.exceptions import InvalidInputError
 from firstk.search.stores import sql
 from firstk.search.stores.contract import (
     EXTRA,
+    CodedRows,
     Engine,
     Hits,
     Id,
-    Layout,
     NamedRows,
     Request,
-    Rows,
     StoredRows,
+    StoreLayout,
     check_ascending,
     explained,
 )
@@ -232,7 +232,7 @@ class Pgvector(Engine):
 
         return (psycopg.Error,)
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: StoreLayout) -> None:
         """Raise an error for codes that are too long."""
         longest = _INDEXED[self.precision][1]
         if layout.width > _LONGEST or (self.indexed and layout.short > longest):
@@ -243,7 +243,7 @@ class Pgvector(Engine):
         if self.precision == "binary" and layout.metric == "l2" and not layout.unit:
             raise InvalidInputError("Signs rank by angle, not by distance. Use another precision than 'binary' for l2.")
 
-    def precision_of(self, layout: Layout) -> str:
+    def precision_of(self, layout: StoreLayout) -> str:
         """In which precision codes are kept: that of the column, where the table is there."""
         found = self.connection.execute(
             "SELECT format_type(atttypid, NULL) FROM pg_attribute "
@@ -255,7 +255,7 @@ class Pgvector(Engine):
             return kinds[found[0].rpartition(".")[2]]
         return self.precision if layout.full is None else "float32"
 
-    def layout(self) -> Layout | None:
+    def layout(self) -> StoreLayout | None:
         """Return the layout, which is the comment of the table."""
         found = self.connection.execute(
             "SELECT obj_description(to_regclass(%s), 'pg_class'), to_regclass(%s) IS NOT NULL",
@@ -263,11 +263,11 @@ class Pgvector(Engine):
         ).fetchone()
         if found is None or not found[1]:
             return None
-        layout = Layout.read(sql.record_in(found[0]), self.place)
+        layout = StoreLayout.read(sql.record_in(found[0]), self.place)
         register(self.connection)
         return layout
 
-    def create(self, layout: Layout) -> None:
+    def create(self, layout: StoreLayout) -> None:
         """Create the extension if it is missing, and the table."""
         self._check_extension()
         kind = "bigint" if layout.ids == "int" else 'text COLLATE "C"'
@@ -285,7 +285,7 @@ class Pgvector(Engine):
         """Delete the table."""
         self.connection.execute(f"DROP TABLE IF EXISTS {quoted(self.table)}")
 
-    def upsert(self, rows: Rows) -> None:
+    def upsert(self, rows: CodedRows) -> None:
         """Write rows in one transaction."""
         from pgvector import Bit, HalfVector, Vector
         from psycopg.types.json import Jsonb
@@ -317,7 +317,7 @@ class Pgvector(Engine):
             self.connection.execute(self.statements(layout, 1, 1).index)
         self.connection.execute(f"ANALYZE {quoted(self.table)}")
 
-    def statements(self, layout: Layout, limit: int, shortlist: int, where: str = "") -> Statements:
+    def statements(self, layout: StoreLayout, limit: int, shortlist: int, where: str = "") -> Statements:
         """Return the SQL of a search."""
         if layout.full is None and self.precision_of(layout) != "float32":
             return self._rounded(layout, limit, where)
@@ -333,7 +333,7 @@ class Pgvector(Engine):
             where=where,
         )
 
-    def _rounded(self, layout: Layout, limit: int, where: str) -> Statements:
+    def _rounded(self, layout: StoreLayout, limit: int, where: str) -> Statements:
         """Return the SQL of codes of one length in a column of halfvec or bit."""
         kept, k, place = self.precision_of(layout), layout.short, quoted(self.table)
         query, sign, operators, score = "%(query)s::vector({k})::halfvec({k})", "", "", ""
@@ -430,7 +430,7 @@ class Pgvector(Engine):
 
         return NamedRows(int(count), int(width or 0), vector, read)
 
-    def hits(self, request: Request, layout: Layout) -> Iterator[Hits]:
+    def hits(self, request: Request, layout: StoreLayout) -> Iterator[Hits]:
         """Find and rerank in one statement a query."""
         from pgvector import Vector
 
