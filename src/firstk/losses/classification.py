@@ -43,7 +43,7 @@ class FullPrefixCrossEntropy(PrefixLoss):
         they would dominate the cost.
     class_weight, label_smoothing, ignore_index, reduction
         As in `torch.nn.CrossEntropyLoss`.
-    backend : "auto", "compiled" or "torch"
+    backend : "auto", "compiled", "triton" or "torch"
 
     Examples
     --------
@@ -127,6 +127,7 @@ class FullPrefixCrossEntropy(PrefixLoss):
         Labels are classes or, with one column per class, probabilities. Codes of tokens (batch, tokens, d) are rows.
         """
         labels = check_given(labels, "labels", type(self).__name__, "loss(z, head.weight, labels, head.bias)")
+        shape = z.shape[:-1]
         z, labels = _rows(z, labels)
         check_codes(z, "cross_entropy")
         check_codes(weight, "cross_entropy", "weight", width=z.shape[1])
@@ -135,16 +136,18 @@ class FullPrefixCrossEntropy(PrefixLoss):
         omega, estimator = self.settled(self.weights(z.shape[1], len(weight)), z, len(weight), after)
         options = {"omega": omega, "estimator": estimator, "generator": self.generator, **self._options()}
         if self.own_weight is None or self.own_offset is None:
-            return cross_entropy.cross_entropy(z, weight, labels, bias, **options)
-        return own_heads.cross_entropy_adapted_heads(
-            z, weight, labels, bias, self.own_weight, self.own_offset, **options
-        )
+            loss = cross_entropy.cross_entropy(z, weight, labels, bias, **options)
+        else:
+            heads = (self.own_weight, self.own_offset)
+            loss = own_heads.cross_entropy_adapted_heads(z, weight, labels, bias, *heads, **options)
+        return loss.view(shape) if loss.ndim else loss
 
     @torch.no_grad()
     def per_prefix(self, z: Tensor, weight: Tensor, labels: Tensor, bias: Tensor | None = None) -> Tensor:
-        """Return the d separate losses, without gradient."""
+        """Return the d separate losses, without gradient; means over rows where `reduction` is "none"."""
         z, labels = _rows(z, labels)
-        losses = cross_entropy.cross_entropy_per_prefix(z, weight, labels, bias, **self._options())
+        options = self._options() | ({"reduction": "mean"} if self.reduction == "none" else {})
+        losses = cross_entropy.cross_entropy_per_prefix(z, weight, labels, bias, **options)
         if self.own_weight is None or self.own_offset is None:
             return losses
         self._check_classes(weight)
@@ -154,7 +157,7 @@ class FullPrefixCrossEntropy(PrefixLoss):
             z, weight, own_weight, own_offset = (part.to(losses.dtype) for part in given)
             bias = None if bias is None else bias.to(losses.dtype)
             heads = own_heads.adapted_heads(weight, bias, own_weight, own_offset, K)
-            losses[:K] = own_heads.own_head_losses(z, *heads, labels, **self._options())
+            losses[:K] = own_heads.own_head_losses(z, *heads, labels, **options)
         return losses
 
     def logits(self, z: Tensor, weight: Tensor, k: int, bias: Tensor | None = None) -> Tensor:
