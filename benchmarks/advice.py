@@ -32,10 +32,10 @@ from firstk.data.precision import PRECISIONS
 from firstk.data.task import Data
 from firstk.metrics.bootstrap import MeanScore, PerRowScores, resampled_scores
 from firstk.objectives import Fisher, Similarity
-from firstk.quality.choose import Limits, choose
-from firstk.quality.packed import Packed
+from firstk.quality.choice import Limits, Point
+from firstk.quality.choose import choose
+from firstk.quality.evaluation import Packed
 from firstk.quality.paired import DEVIATIONS, DRAWS
-from firstk.quality.point import Point
 from firstk_papers.datasets import data_folder
 
 ASKED = (Limits(keep=0.95), Limits(keep=0.99), Limits(bytes_per_vector=32), Limits(bytes_per_vector=64))

@@ -25,8 +25,7 @@ from firstk.estimator.race import Folds
 from firstk.metrics.bootstrap import resampled_scores
 from firstk.metrics.curve import per_row_scores, settled_metric
 from firstk.moments.statistics import RowSample
-from firstk.quality.paired import DRAWS, TOLERANCE
-from firstk.quality.selection import select
+from firstk.quality.paired import DRAWS, TOLERANCE, select
 
 
 @dataclass(frozen=True)

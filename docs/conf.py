@@ -113,13 +113,13 @@ def skip_what_others_document(app, what, name, obj, skip, options):
 
 def write_beside_pages(app, error) -> None:
     """Write what is no page of Sphinx: llms.txt, the reference in one file, and the page of ``firstk demo``, live."""
-    from firstk.cli import _demo_banking
+    from firstk.cli import demo
 
     if error is None and app.builder.name == "html":
         with mock(autodoc_mock_imports):
             write_summaries(Path(app.outdir))
         with contextlib.redirect_stdout(io.StringIO()):
-            _demo_banking.run(Path(app.outdir) / "demo", quiet=True)
+            demo.run(Path(app.outdir) / "demo", quiet=True)
 
 
 def setup(app) -> None:

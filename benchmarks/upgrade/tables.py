@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ COLUMNS = {
     "lambda_orthogonal": "lambda", "low_rank_affine": "low rank", "low_rank_affine of queries": "low rank (q)",
     "residual_mlp": "MLP", "auto": "auto", "auto, half": "half", "re-embed": "re-embed",
 }  # fmt: skip
-WITH_INTERVAL = ("stay", "auto", "re-embed")
+
+ACTIONS = (STAY, TRANSLATE, "undecided")
 
 Record = Mapping[str, Mapping[str, Any]]
 
@@ -44,28 +45,25 @@ def write(case: str, found: Mapping[str, Any], path: Path = RECORD) -> None:
 
 
 def methods_table(record: Record) -> str:
-    """Return the scores of every option in Markdown, a row for each case; stay, auto and re-embed have intervals."""
+    """Return the mean scores of every option in Markdown: over the upgrades that all options ran, by set and pairs."""
     rows = {case: found["scores"] for case, found in record.items()}
     present = [name for name in COLUMNS if any(name in row for row in rows.values())]
-    lines = [_line(["case", *(COLUMNS[name] for name in present)]), "|---" * (len(present) + 1) + "|"]
-    for case, row in rows.items():
-        cells = []
-        for name in present:
-            mean, *ends = row.get(name, [None])
-            interval = f" ({ends[0]:.3f} to {ends[1]:.3f})" if ends and name in WITH_INTERVAL else ""
-            cells.append("" if mean is None else f"{mean:.3f}{interval}")
-        lines.append(_line([case, *cells]))
+    lines = [_line(["set, pairs", "upgrades", *(COLUMNS[name] for name in present)]), "|---" * (len(present) + 2) + "|"]
+    for group, found in _groups(rows.items()):
+        whole = [row for row in found if all(name in row for name in present)]
+        means = [np.mean([row[name][0] for row in whole]) for name in present] if whole else []
+        lines.append(_line([group, str(len(whole)), *(f"{mean:.3f}" for mean in means)]))
     return "\n".join(lines)
 
 
 def verdicts_table(record: Record) -> str:
-    """Return what the verdicts say in Markdown, beside what is true on the test part."""
-    heads = ["case", "gain that is expected", "verdict", "translation", "stay", "translate", "regret"]
+    """Return what the verdicts say in Markdown, by set and pairs, beside what is true on the test part."""
+    heads = ["set, pairs", *(f"said {action}" for action in ACTIONS), "staying scores", "translating scores", "regret"]
     lines = [_line(heads), "|---" * len(heads) + "|"]
-    for case, one in _verdicts(record):
-        gain = f"{one.gain:+.3f} ({one.low:+.3f} to {one.high:+.3f})"
-        cells = [gain, one.action, one.translation, f"{one.stay:.3f}", f"{one.translate:.3f}", f"{one.regret:.3f}"]
-        lines.append(_line([case, *cells]))
+    for group, said in _groups(_verdicts(record)):
+        counts = [str(sum(one.action == action for one in said)) for action in ACTIONS]
+        means = [f"{np.mean([getattr(one, what) for one in said]):.3f}" for what in ("stay", "translate", "regret")]
+        lines.append(_line([group, *counts, *means]))
     return "\n".join(lines)
 
 
@@ -108,6 +106,14 @@ def required(record: Record) -> int:
     for text, held in found.items():
         print(f"{'held' if held else 'MISSED'}: {text}")
     return 0 if found and all(found.values()) else 1
+
+
+def _groups(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, list[Any]]]:
+    """Yield the rows of each set and number of pairs, as "scifact, 500 pairs"."""
+    found: dict[str, list[Any]] = {}
+    for case, row in rows:
+        found.setdefault(f"{case.split()[0]}, {case.split(', ')[1]}", []).append(row)
+    yield from found.items()
 
 
 def _verdicts(record: Record) -> Iterator[tuple[str, Row]]:

@@ -24,7 +24,7 @@ _HOMES = {
     "firstk.metrics.curve": ["prefix_curve"],
     "firstk.advice.evaluate": ["evaluate"],
     "firstk.advice.read": ["read"],
-    "firstk.quality.choose": ["Choice"],
+    "firstk.quality.choice": ["Choice"],
     "firstk.quality.evaluation": ["Evaluation"],
     "firstk.advice.diagnosis": ["diagnose"],
     "firstk.moments.moments": ["Moments"],
@@ -149,7 +149,7 @@ if TYPE_CHECKING:
         Unordered,
         Variational,
     )
-    from firstk.quality.choose import Choice
+    from firstk.quality.choice import Choice
     from firstk.quality.curve import PrefixCurve
     from firstk.quality.evaluation import Evaluation
     from firstk.search import CodeIndex, FunnelIndex

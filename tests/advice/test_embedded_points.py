@@ -11,8 +11,7 @@ from firstk.advice.baselines import baselines_of
 from firstk.advice.evaluate import default_bytes
 from firstk.data import load_digits
 from firstk.encoder.fitted import FittedEncoder
-from firstk.quality.choose import Choice, Limits, Offer
-from firstk.quality.point import RAW, Point
+from firstk.quality.choice import RAW, Choice, Limits, Offer, Point
 from firstk.words.choice import ABOUT_BITS, answer, explanation, headline
 
 SIZES = [2, 5, 12]

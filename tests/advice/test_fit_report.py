@@ -11,9 +11,10 @@ from sklearn.linear_model import LinearRegression
 from firstk import Pairs, PrefixEncoder, Rows, SparsePrefix, evaluate
 from firstk.advice.baselines import BASELINES, baselines_of
 from firstk.advice.evaluate import Measured, Value, affordable, prefix_grid, rivals
+from firstk.advice.evaluation_data import Request, read_for
 from firstk.advice.fit_report import SAMPLES, Asked, report_on
 from firstk.advice.inputs import VectorSource
-from firstk.advice.read import Request, open_task, read_for
+from firstk.advice.read import open_task
 from firstk.advice.records import Report
 from firstk.data import load_digits
 from firstk.data.files import write_vectors
@@ -21,8 +22,7 @@ from firstk.data.precision import PRECISIONS
 from firstk.estimator.fit_files import draw
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import prefix_curve
-from firstk.quality.choose import Limits
-from firstk.quality.point import Point
+from firstk.quality.choice import Limits, Point
 
 evaluating = sys.modules["firstk.advice.evaluate"]
 SMALL = {"precisions": ["float32", "int8"], "draws": 20}

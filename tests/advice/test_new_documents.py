@@ -12,8 +12,7 @@ from firstk.advice.evaluate import told_apart
 from firstk.data.task import FEWEST_NEW
 from firstk.exceptions import InvalidInputError
 from firstk.moments.fingerprint import document_hashes, pair_hashes
-from firstk.quality.choose import Limits, Offer
-from firstk.quality.point import RAW, Point
+from firstk.quality.choice import RAW, Limits, Offer, Point
 from firstk.words.choice import ABOVE_RAW, answer, explanation, share_text
 
 RNG = np.random.default_rng(5)

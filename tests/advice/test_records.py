@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from firstk import Evaluation
 from firstk.advice.records import AxisStatistics, ImageSamples, Packed, Report
 from firstk.exceptions import FirstkError, InvalidInputError
-from firstk.quality.point import Point
+from firstk.quality.choice import Point
 
 RNG = np.random.default_rng(0)
 

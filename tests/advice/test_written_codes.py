@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from firstk import PrefixEncoder, transform_files
-from firstk.advice.written_codes import read_back
+from firstk.advice.stored_codes import read_back
 from firstk.data.files import open_vectors, write_vectors
 
 X = np.random.default_rng(2).normal(size=(300, 12)).astype(np.float32) * np.arange(12, 0, -1, dtype=np.float32)

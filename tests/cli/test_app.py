@@ -12,7 +12,7 @@ import typer
 
 from command_line import firstk
 from firstk import __version__
-from firstk.cli._counts import read_count
+from firstk.cli._options import read_count
 from firstk.cli.app import COMMANDS, GROUP
 from firstk.data.files import write_vectors
 

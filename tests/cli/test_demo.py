@@ -8,7 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from firstk import PrefixEncoder
-from firstk.cli import _demo_banking, app
+from firstk.cli import app
+from firstk.cli import demo as banking
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -24,7 +25,7 @@ def done(tmp_path_factory):
     """The demo without torch, whatever is installed: the tests of training train."""
     out = tmp_path_factory.mktemp("demo") / "out"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_demo_banking, "torch_is_installed", lambda: False)
+        patch.setattr(banking, "torch_is_installed", lambda: False)
         yield out, run(out)
 
 
@@ -40,7 +41,7 @@ def accuracy(stored, labels, queries, wanted):
 
 def test_table_is_that_of_the_saved_encoder_and_of_the_raw_numbers(done):
     out, printed = done
-    bank = _demo_banking.embedded_parts().bank
+    bank = banking.embedded_parts().bank
     enc = PrefixEncoder.load(out / "model")
     for i, k in enumerate((4, 8, 16, 32)):
         ours = accuracy(enc[:k].transform(bank.X_train), bank.y_train, enc[:k].transform(bank.X_test), bank.y_test)
@@ -59,7 +60,7 @@ def test_short_codes_beat_every_baseline(done):
 
 
 def test_parts_share_no_question():
-    parts = _demo_banking.embedded_parts()
+    parts = banking.embedded_parts()
     assert parts.counts == (2399, 600, 1001)
     assert len({*parts.bank.ids_train, *parts.bank.ids_test}) == 2399 + 1001
     assert parts.chosen_on.reference.X is parts.test.reference.X
@@ -76,7 +77,7 @@ def test_named_code_keeps_what_is_printed(done):
 
 def test_sentences_are_those_of_the_data(done):
     _, printed = done
-    bank = _demo_banking.embedded_parts().bank
+    bank = banking.embedded_parts().bank
     found = re.findall(r"^    (all 384 numbers|truncation, k = 8|firstk, k = 8) +(x?) (\S.*)$", printed, re.MULTILINE)
     assert len(found) == 9
     assert {text.strip() for _, _, text in found} <= set(bank.texts_train)
@@ -87,7 +88,7 @@ def test_sentences_are_those_of_the_data(done):
 def test_what_torch_would_add_is_in_the_docs(done):
     _, printed = done
     page = (DOCS / "benchmarks.md").read_text("utf-8")
-    for scores in _demo_banking.ON_ALL_QUESTIONS.values():
+    for scores in banking.ON_ALL_QUESTIONS.values():
         assert scores in printed
         assert scores in page
 

@@ -66,6 +66,8 @@ CONTRACTS = {
     ),
     "onnx": Contract("onnx", "onnx", "integration.export(encoder, 'encoder.onnx')"),
     "parts": Contract(None, None, "integration.measure(encoder, [X])"),
+    "ray": Contract("ray", "ray", "integration.fit(PrefixEncoder(4), None)"),
+    "spark": Contract("pyspark", "spark", "integration.fit(PrefixEncoder(4), None)"),
     "standalone": Contract(None, None, "integration.to_numpy(encoder, 'code.py')"),
     "stores": Contract("sqlite_vec", "stores", "integration.push(encoder, X, integration.SqliteVec(':memory:'), 2)"),
     "sentence_transformers": Contract(
@@ -193,6 +195,21 @@ def of_parts(encoder, X, folder):
 
     new = clone(encoder)
     return parts.finish(new, [parts.measure(new, [X[:20]]), parts.measure(new, [X[20:]])]).transform(X, K)
+
+
+def of_ray(encoder, X, folder):
+    """One batch, as a worker has it; tests/integrations/engines starts the engines."""
+    pa = pytest.importorskip("pyarrow")
+    from firstk.data.files.arrow_tables import list_array
+    from firstk.estimator.encoding import Wish
+    from firstk.integrations._arrow_batches import coder
+
+    made = coder(encoder, "vector", Wish(k=K), "refuse", [])
+    found = made(pa.RecordBatch.from_arrays([list_array(X)], names=["vector"]))
+    return np.array(found["vector"].to_pylist())
+
+
+of_spark = of_ray
 
 
 def of_standalone(encoder, X, folder):

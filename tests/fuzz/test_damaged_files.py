@@ -34,7 +34,7 @@ from firstk.exceptions import FirstkError
 from firstk.integrations import parts
 from firstk.moments.checkpoint import Checkpoint
 from firstk.moments.stream import Accumulated
-from firstk.quality.point import Point
+from firstk.quality.choice import Point
 from firstk.search import index_file as _file
 
 try:

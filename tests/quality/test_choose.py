@@ -12,10 +12,10 @@ from firstk.data import load_digits
 from firstk.data.precision import PRECISIONS
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.bootstrap import MeanScore, resampled_scores
-from firstk.quality.choose import KEEP, Evidence, Limits, Offer, _needed, _Rule, choose, evidence
-from firstk.quality.packed import Packed
+from firstk.quality.choice import KEEP, PRODUCT_QUANTIZER, RAW, Limits, Offer, Point
+from firstk.quality.choose import Evidence, _needed, _Rule, choose, evidence
+from firstk.quality.evaluation import Packed
 from firstk.quality.paired import DRAWS
-from firstk.quality.point import PRODUCT_QUANTIZER, RAW, Point
 from firstk.words.choice import answer, explanation, headline, share_text
 
 KS = (2, 4, 8, 16)

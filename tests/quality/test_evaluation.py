@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from firstk import Evaluation
 from firstk.data.precision import PRECISIONS
 from firstk.exceptions import InvalidInputError
+from firstk.quality.choice import Point
 from firstk.quality.curve import PrefixCurve
-from firstk.quality.point import Point
 
 
 def table(**changes):

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from firstk.quality.paired import DEVIATIONS, TOLERANCE
-from firstk.quality.selection import select
+from firstk.quality.paired import DEVIATIONS, TOLERANCE, select
 
 RNG = np.random.default_rng(0)
 

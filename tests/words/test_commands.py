@@ -3,7 +3,7 @@
 import pytest
 
 from firstk.advice.inputs import VectorSource
-from firstk.quality.point import RAW, Point
+from firstk.quality.choice import RAW, Point
 from firstk.words.commands import VECTORS, commands_for, recorded_options
 
 

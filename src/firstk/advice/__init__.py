@@ -13,8 +13,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "firstk.advice.inputs": ["File", "RowsOfFile", "VectorSource"],
-        "firstk.advice.judgements": ["Judged", "read_judged", "read_side"],
-        "firstk.advice.row_names": ["RowNames", "column_of", "usual"],
+        "firstk.advice.judgements": ["Judged", "RowNames", "column_of", "read_judged", "read_side", "usual"],
     },
 )
 
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
     from firstk.advice.inputs import RowsOfFile as RowsOfFile
     from firstk.advice.inputs import VectorSource as VectorSource
     from firstk.advice.judgements import Judged as Judged
+    from firstk.advice.judgements import RowNames as RowNames
+    from firstk.advice.judgements import column_of as column_of
     from firstk.advice.judgements import read_judged as read_judged
     from firstk.advice.judgements import read_side as read_side
-    from firstk.advice.row_names import RowNames as RowNames
-    from firstk.advice.row_names import column_of as column_of
-    from firstk.advice.row_names import usual as usual
+    from firstk.advice.judgements import usual as usual

@@ -29,9 +29,9 @@ from firstk.encoder.record import FitRecord
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.ranking import rank_correlation
 from firstk.metrics.task import fit_readout
-from firstk.quality.choose import Choice, Limits, choose
-from firstk.quality.evaluation import Evaluation
-from firstk.quality.packed import Packed
+from firstk.quality.choice import Choice, Limits
+from firstk.quality.choose import choose
+from firstk.quality.evaluation import Evaluation, Packed
 
 # Rows on which single coordinates are probed, as many as in Talukder et al. 2026 C.3.
 PROBED_ROWS = 2000
@@ -208,7 +208,7 @@ def _checked_shape(shape: tuple[int, ...] | None, task: FileTask, encoder: Fitte
     if shape is not None and math.prod(shape) != encoder.p:
         raise InvalidInputError(
             f"Images of {'x'.join(map(str, shape))} have {math.prod(shape)} values, and the vectors have {encoder.p}. "
-            "Give the shape of one image, such as --image 28x28."
+            "Give the shape of one image, such as image=28x28."
         )
     side = math.isqrt(task.width)
     if shape is None and task.vectors == "pixels" and side**2 == task.width:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from itertools import pairwise
+from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,17 +16,22 @@ from firstk._base.array_types import MatrixLike
 from firstk._base.checks import require
 from firstk._base.concurrency import cores, ordered_map
 from firstk._base.rows import unit_rows
+from firstk.bits.embedded import Embedded
+from firstk.data.files import open_vectors
+from firstk.data.files.contract import CodeRecord
+from firstk.data.files.vector_table import VectorTable
 from firstk.data.precision import Precision
 from firstk.data.task import Data
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import InvalidInputError
+from firstk.metrics.neighbors import nearest_neighbors, neighbor_recall
 from firstk.metrics.scorers import Storage
 
 # Bytes of a code of a product quantizer: one for each group of columns.
 QUANTIZER_SIZES = (8, 16, 32, 48, 64, 96, 128)
 # Rows that a product quantizer learns from: faiss itself takes no more than 256 for each of its 256 centers. With fewer
-# than eight for each, it learns the rows by heart.
-MOST_ROWS, FEWEST_ROWS = 256 * 64, 256 * 8
+# than eight for each, it memorizes the rows.
+MOST_LEARNED, FEWEST_LEARNED = 256 * 64, 256 * 8
 # Rounds of k-means, instead of faiss' 25: the error of rows falls by less than 1 % after the tenth, and accuracy not at
 # all (docs/decisions/quality.md), while training takes longer than all else that is measured of a quantizer.
 ROUNDS = 10
@@ -235,10 +241,10 @@ def product_quantizers(rows: np.ndarray, seed: int = 0) -> Iterator[tuple[int, S
     Nothing where faiss is not installed, and of fewer than 2,048 rows.
     """
     n, p = rows.shape
-    if n < FEWEST_ROWS or find_spec("faiss") is None:
+    if n < FEWEST_LEARNED or find_spec("faiss") is None:
         return
     faiss = require("faiss", "faiss", "A product quantizer")
-    picked = np.random.default_rng(seed).permutation(n)[:MOST_ROWS]
+    picked = np.random.default_rng(seed).permutation(n)[:MOST_LEARNED]
     sample = np.ascontiguousarray(unit_rows(rows[np.sort(picked)]), dtype=np.float32)
     for size in QUANTIZER_SIZES:
         if p % size or size >= p:
@@ -256,3 +262,72 @@ def _through(quantizer: Any) -> Callable[[np.ndarray], np.ndarray]:
         return np.asarray(quantizer.decode(quantizer.compute_codes(unit)))
 
     return stored
+
+
+# Rows that are read back, and the fewest of which neighbors are worth a number.
+MOST_ROWS, FEWEST_ROWS = 2000, 50
+NEIGHBORS = 10
+
+
+class ReadBack(NamedTuple):
+    """The share of the ten nearest neighbors that are found, and among how many rows."""
+
+    kept: float
+    rows: int
+
+
+def read_back(
+    encoder: FittedEncoder | None, source: str | Path, written: str | Path, *, vectors: str | None = None
+) -> ReadBack | None:
+    """Read the first codes of a file, and look for the neighbors that their vectors have among themselves.
+
+    Codes are as they are stored; queries are the codes of the same rows in floating point, compared by cosine.
+
+    Parameters
+    ----------
+    encoder : FittedEncoder or None
+        The one that the codes are of; None for the vectors as they are.
+    source, written : path
+        The file of vectors, and that of their codes, in the same order.
+    vectors : str, optional
+        The vector column of `source`.
+
+    Returns
+    -------
+    found : ReadBack or None
+        None of fewer than 50 rows, of codes for another metric, and of a file from which the codes cannot be told
+        without help.
+    """
+    table = open_vectors(source, vectors, nan="drop")
+    codes = _opened(written, table.vectors)
+    if codes is None:
+        return None
+    record = CodeRecord.read(written, codes.metadata)
+    if record is not None and record.metric not in (None, "cosine"):
+        return None
+    X = next(iter(table.batches(MOST_ROWS, ()))).vectors
+    Z = next(iter(codes.batches(MOST_ROWS, ()))).vectors
+    n = min(len(X), len(Z))
+    if n < FEWEST_ROWS:
+        return None
+    X, Z = np.asarray(X[:n], dtype=np.float32), np.asarray(Z[:n], dtype=np.float32)
+    k = Z.shape[1]
+    if encoder is None:
+        asked = X[:, :k]
+    elif record is not None and isinstance(record.precision, Embedded):
+        asked = encoder.quantizer(record.precision.n_bytes).encode_query(X)
+    else:
+        asked = encoder.coordinates(X, k)
+    truth = nearest_neighbors(X, X, NEIGHBORS, exclude_self=True)
+    kept = neighbor_recall(Z, asked, truth, ks=[k], exclude_self=True)
+    return ReadBack(float(kept[-1]), n)
+
+
+def _opened(path: str | Path, name: str) -> VectorTable | None:
+    """Open codes: their column has the name that the vectors had, where the format has names."""
+    for column in (name, None):
+        try:
+            return open_vectors(path, column)
+        except InvalidInputError:
+            continue
+    return None

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+import typer
+
+from firstk.cli._options import in_options
+from firstk.exceptions import FirstkWarning
 
 
 @contextmanager
@@ -91,3 +97,14 @@ def give_bars_room() -> None:
 def looked_at(quiet: bool) -> bool:
     """Tell whether progress is wanted, and standard error is a terminal."""
     return not quiet and sys.stderr.isatty()
+
+
+@contextmanager
+def warnings_as_notes() -> Iterator[None]:
+    """Print warnings of the library as notes, without the line of code."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", FirstkWarning)
+        yield
+    for text in dict.fromkeys(str(one.message) for one in caught):
+        typer.echo(f"firstk: note: {in_options(text)}", err=True)

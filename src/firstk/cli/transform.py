@@ -16,7 +16,7 @@ from firstk.exceptions import InvalidInputError
 from firstk.words.text import number_of, were
 
 if TYPE_CHECKING:
-    from firstk.advice.written_codes import ReadBack
+    from firstk.advice.stored_codes import ReadBack
     from firstk.encoder.code_map import CodeMap
     from firstk.encoder.fitted import FittedEncoder
     from firstk.estimator.transform_files import Outcome
@@ -105,7 +105,7 @@ def transform(
     (--side query), in one code that can be cut; --into new translates old vectors into the new model's space, and
     --into old new ones back.
     """
-    from firstk.advice.written_codes import read_back
+    from firstk.advice.stored_codes import read_back
     from firstk.data.files import open_vectors
     from firstk.encoder.code_map import CodeMap
     from firstk.estimator.transform_files import transform_files

@@ -31,7 +31,7 @@ from firstk.encoder.record import FitRecord, ModelShape, read_config
 from firstk.encoder.storage.card import model_card
 from firstk.encoder.storage.folder import model_files, parse_model, read_model, write_model
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
-from firstk.quality.choose import Choice
+from firstk.quality.choice import Choice
 from firstk.quality.curve import PrefixCurve
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 from firstk._base.json_records import Allowed, Count, from_plain, to_plain
 from firstk.exceptions import CorruptModelError, InvalidInputError
-from firstk.quality.choose import Choice
+from firstk.quality.choice import Choice
 from firstk.quality.curve import PrefixCurve
 
 # Objectives that similarity stands for, by what it keeps or learns from.
-_SIMILARITY = ("pairs", "neighbors", "dot_products", "projections")
+_SIMILARITY = ("pairs", "neighbors", "dot_products", "projections", "variance")
 _Positions = Annotated[int, Allowed("an int of at least 0", lambda n: n >= 0)]
 
 

@@ -13,29 +13,25 @@ from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
 from scipy.special import log_softmax, softmax
-from sklearn import config_context
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils._set_output import _get_output_config
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import validate_data
 
 from firstk import objectives, orderings
 from firstk._base import arrays
-from firstk._base.array_types import MatrixLike, SparseMatrix
+from firstk._base.array_types import MatrixLike
 from firstk._base.checks import (
     UnsavedMember,
     bad_parameter,
     check_matrix,
     check_prefix,
     check_weights,
-    explaining_small_numbers,
-    is_int,
 )
 from firstk._base.progress import Verbose, showing
 from firstk._base.rows import sliceable
@@ -49,6 +45,7 @@ from firstk.encoder.storage.hub import local_folder, upload
 from firstk.estimator.check import TOLERANCE, CheckReport, NewRows, check_rows, rows_and_labels
 from firstk.estimator.familiar_names import FamiliarNames
 from firstk.estimator.fit_profile import ENOUGH, profile_of_fit
+from firstk.estimator.input_data import checked_data, checked_rows, engine_of, note_columns
 from firstk.estimator.nested_parameters import NestedParameters
 from firstk.estimator.problem import Problem, pose, settled
 from firstk.estimator.saved_parameters import parameters_of, saved_parameters
@@ -58,10 +55,10 @@ from firstk.metrics.curve import pair_metric, prefix_curve
 from firstk.metrics.judgements import Qrels, judgement_rows
 from firstk.metrics.profile import measure_profile
 from firstk.metrics.search import check_judgements
-from firstk.moments.pairs import PairMoments, check_pairs
+from firstk.moments.pairs import PairMoments
 from firstk.moments.statistics import Statistics, sample_of_documents
-from firstk.moments.targets import check_target, one_column
-from firstk.quality.choose import Choice
+from firstk.moments.targets import one_column
+from firstk.quality.choice import Choice
 from firstk.quality.curve import PrefixCurve
 from firstk.quality.paired import CONFIDENCE
 
@@ -234,16 +231,12 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         if isinstance(X, Search):
             if self.takes_pairs:
                 return self.fit_search(X.queries, X.documents, X.relevance)
-            return self._fit(Rows(X.documents))
-        if isinstance(X, (Rows, Pairs)):
-            return self._fit(X)
+            X = Rows(X.documents)
         if hasattr(X, "chunks") and not hasattr(X, "shape"):
             from firstk.estimator.fit_files import fit_stream
 
             return fit_stream(self, X)  # type: ignore[arg-type]
-        return self._fit(Rows(X, y, sample_weight))  # type: ignore[arg-type]
-
-    def _fit(self, data: Rows | Pairs) -> PrefixEncoder:
+        data = X if isinstance(X, (Rows, Pairs)) else Rows(X, y, sample_weight)  # type: ignore[arg-type]
         return self.fit_problem(self.problem(pairs=isinstance(data, Pairs)).seeded(), data)
 
     def fit_problem(self, problem: Problem, data: Rows | Pairs) -> PrefixEncoder:
@@ -255,15 +248,14 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
             As :meth:`problem` makes it, seeded, and maybe with processes that share the rows.
         data : Rows or Pairs
         """
-        statistics = self._statistics_of_collections(problem, data, reset=True)
-        if statistics is not None:
-            return self._solve(problem, statistics)
+        given = checked_data(self, problem, data, reset=True)
+        if isinstance(given, Statistics):
+            self._encoder, self._statistics = problem.solve(given), given
+            return self
         documents = None
         if isinstance(data, Pairs) and data.documents is not None:
             documents = sample_of_documents(check_matrix(data.documents, "PrefixEncoder.fit_search"))
-        rows = self._checked(problem, data, reset=True)
-        with explaining_small_numbers(rows.get("X", 0.0)):
-            self._encoder, statistics = problem.fit(rows, documents)
+        self._encoder, statistics = problem.fit(given, documents)
         self.__dict__.pop("_statistics", None)
         if statistics is not None:  # sparse rows that stayed sparse have none
             self._statistics = statistics
@@ -285,7 +277,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         The cost is one pass over the batch; the encoder is solved when it is next asked for. Where training needs the
         rows themselves there is no such method, and a fitted encoder stays as it is.
         """
-        return self._partial_fit(Rows(X, y, sample_weight), "partial_fit")  # type: ignore[arg-type]
+        return self._learn(Rows(X, y, sample_weight), "partial_fit")  # type: ignore[arg-type]
 
     def fit_pairs(self, left: MatrixLike, right: MatrixLike, scores: ArrayLike | None = None) -> PrefixEncoder:
         """Fit objective "similarity" on pairs.
@@ -297,7 +289,8 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         scores : array-like of shape (n,), optional
             To what degree. None (or equal scores): all are positives.
         """
-        return self._fit(Pairs(left, right, scores))  # type: ignore[arg-type]
+        pairs = Pairs(left, right, scores)  # type: ignore[arg-type]
+        return self.fit_problem(self.problem(pairs=True).seeded(), pairs)
 
     def fit_search(
         self,
@@ -324,20 +317,12 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
             judgement_rows(relevance, query_ids, document_ids), len(right), len(left), "PrefixEncoder.fit_search"
         )
         positive = table[table[:, 2] > 0]
-        return self._fit(Pairs(left[positive[:, 0]], right[positive[:, 1]], documents=right))
+        pairs = Pairs(left[positive[:, 0]], right[positive[:, 1]], documents=right)
+        return self.fit_problem(self.problem(pairs=True).seeded(), pairs)
 
     def partial_fit_pairs(self, left: MatrixLike, right: MatrixLike, scores: ArrayLike | None = None) -> PrefixEncoder:
         """Take in more pairs; exact but for mined neighbors and "auto" choices, which see a fixed sample."""
-        return self._partial_fit(Pairs(left, right, scores), "partial_fit_pairs")  # type: ignore[arg-type]
-
-    def _partial_fit(self, data: Rows | Pairs, what: str) -> PrefixEncoder:
-        self._check_learns_on()
-        problem, reset = self.problem(pairs=isinstance(data, Pairs)).seeded(), self.learns_from is None
-        problem.check_streamable(what)  # before rows are taken in that nothing could be solved from
-        statistics = self._statistics_of_collections(problem, data, reset=reset)
-        if statistics is None:
-            statistics = problem.accumulate(self._checked(problem, data, reset=reset))
-        return self._take_in(statistics)
+        return self._learn(Pairs(left, right, scores), "partial_fit_pairs")  # type: ignore[arg-type]
 
     def merge(self, other: PrefixEncoder) -> PrefixEncoder:
         """Take in what another encoder of the same kind has seen, exactly as if its rows had been seen here."""
@@ -358,21 +343,27 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
             widths = f"{self._statistics.n_features} and {other._statistics.n_features}"
             raise InvalidInputError(f"merge takes encoders of one width. Got {widths} columns.")
         self.problem(pairs=self.learns_from is Pairs).check_streamable("merge")
-        return self._take_in(other._statistics)
+        return self._learn(other._statistics, "merge")
 
     def learn(self, statistics: Statistics) -> PrefixEncoder:
         """Take in statistics that were accumulated elsewhere, of columns without names."""
-        self._note_width(np.empty((0, statistics.n_features)), reset=self.learns_from is None)
-        return self._take_in(statistics)
+        note_columns(self, np.empty((0, statistics.n_features)), reset=self.learns_from is None)
+        return self._learn(statistics, "learn")
 
-    def _take_in(self, statistics: Statistics) -> PrefixEncoder:
+    def _learn(self, data: Rows | Pairs | Statistics, what: str) -> PrefixEncoder:
+        """Take in data, or statistics of some; the encoder is solved when it is next asked for."""
         self._check_learns_on()
+        if not isinstance(data, Statistics):
+            problem = self.problem(pairs=isinstance(data, Pairs)).seeded()
+            problem.check_streamable(what)  # before rows are taken in that nothing could be solved from
+            given = checked_data(self, problem, data, reset=self.learns_from is None)
+            data = given if isinstance(given, Statistics) else problem.accumulate(given)
         if self.learns_from is None:
-            self._statistics = statistics
-        elif type(self._statistics.moments) is not type(statistics.moments):
+            self._statistics = data
+        elif type(self._statistics.moments) is not type(data.moments):
             raise InvalidInputError("An encoder learns from rows or from pairs, not from both. Fit two encoders.")
         else:
-            self._statistics = self._statistics.merge(statistics)
+            self._statistics = self._statistics.merge(data)
         self.__dict__.pop("_encoder", None)
         return self
 
@@ -398,31 +389,6 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
             return None
         return Pairs if isinstance(self._statistics.moments, PairMoments) else Rows
 
-    def _statistics_of_collections(self, problem: Problem, data: Rows | Pairs, *, reset: bool) -> Statistics | None:
-        """Return the statistics of dask collections, accumulated by their workers; None for data in memory."""
-        columns: dict[str, Any] = (
-            {"left": data.left, "right": data.right, "scores": data.scores}
-            if isinstance(data, Pairs)
-            else {"X": data.X, "y": data.y, "weight": data.weight}
-        )
-        engine = _engine_of(*columns.values())
-        if engine is None:
-            return None
-        statistics: Statistics = engine.accumulate_collections(problem, columns)
-        self._note_width(engine.like(next(iter(columns.values())), statistics.n_features), reset=reset)
-        return statistics
-
-    def _note_width(self, like: np.ndarray, *, reset: bool) -> None:
-        validate_data(self, like, reset=reset, skip_check_array=True)
-        self._check_width(like.shape[1])
-
-    def _solve(self, problem: Problem, statistics: Statistics) -> PrefixEncoder:
-        """Solve the statistics of all rows, and keep them."""
-        with explaining_small_numbers(getattr(statistics.moments, "mean", 0.0)):
-            self._encoder = problem.solve(statistics)
-        self._statistics = statistics
-        return self
-
     def _check_learns_on(self) -> None:
         """Raise an error for an encoder that is fitted and holds no moments."""
         if hasattr(self, "_encoder") and self.learns_from is None:
@@ -432,35 +398,13 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
                 "keeps them with a model."
             )
 
-    def _checked(self, problem: Problem, data: Rows | Pairs, *, reset: bool) -> dict[str, Any]:
-        """Return checked rows or pairs by name, and note width and names of their columns."""
-        if isinstance(data, Pairs):
-            (left, L), (right, R) = (_frame_side(side) for side in (data.left, data.right))
-            L, R, scores = check_pairs(L, R, data.scores, "PrefixEncoder.fit_pairs")
-            validate_data(self, left, reset=reset, skip_check_array=True)
-            validate_data(self, right, reset=False, skip_check_array=True)
-            self._check_width(L.shape[1])
-            return {"left": L, "right": R, "scores": scores}
-        X = self._checked_input(data.X, reset=reset)
-        n, p = X.shape
-        self._check_width(p)
-        rows: dict[str, Any] = {"X": X, "weight": check_weights(data.weight, n, type(self).__name__)}
-        if problem.objective.supervision != "rows":
-            rows["y"] = check_target(data.y, problem.objective, n)
-        return rows
-
-    def _check_width(self, p: int) -> None:
-        if is_int(self.n_components) and self.n_components > p:
-            expected = f"an int in [1, {p}] (the number of columns)"
-            raise bad_parameter("n_components", "PrefixEncoder", expected, self.n_components)
-
     def _profile(self, held_out: Any = None) -> RowProfile | None:
         """Return the profile of the rows of the fit, or of held-out rows where there are enough; found once."""
         if isinstance(held_out, RowProfile):
             return held_out
         encoder = self.encoder_
         X, y = rows_and_labels(held_out, "held_out", "save")
-        if X is not None and (rows := self._checked_input(X)).shape[0] >= ENOUGH:
+        if X is not None and (rows := checked_rows(self, X)).shape[0] >= ENOUGH:
             return NewRows(encoder, owner="save").update(rows, one_column(y)).profile()
         if encoder.profile is None and self.learns_from is not None:
             problem = self.problem(pairs=self.learns_from is Pairs)
@@ -485,7 +429,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
                 raise NotFittedError(
                     "This PrefixEncoder has seen no data yet: call fit, partial_fit or fit_pairs first."
                 )
-            self._solve(self.problem(pairs=self.learns_from is Pairs).seeded(), self._statistics)
+            self._encoder = self.problem(pairs=self.learns_from is Pairs).seeded().solve(self._statistics)
         return self._encoder
 
     @property
@@ -569,34 +513,13 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         return self._encode(X, k, "query", "PrefixEncoder.encode_query")
 
     def _encode(self, X: MatrixLike, k: int | None, side: str, owner: str) -> np.ndarray:
-        encoder, engine = self.encoder_, _engine_of(X)
+        encoder, engine = self.encoder_, engine_of(X)
         if engine is not None:
             validate_data(self, engine.like(X, encoder.p), reset=False, skip_check_array=True)
             codes: np.ndarray = engine.encode(encoder, X, k, side, owner)
             return codes
         with showing(self.verbose):
-            return encoder.encode(self._checked_input(X), k, side=side, owner=owner)
-
-    def _checked_input(self, X: MatrixLike, *, reset: bool = False) -> np.ndarray | SparseMatrix:
-        """Check type, shape and column names; numbers are checked for NaN where they are first summed or used."""
-        if _engine_of(X) is not None:
-            raise InvalidInputError(
-                "This takes data in memory, where a dask collection may not fit. Take a part of it: X[:n].compute()."
-            )
-        settings: dict[str, Any] = {"dtype": (np.float64, np.float32), "ensure_all_finite": False}
-        found = _frame_rows(X)
-        if found is None:
-            return self._validated(X, reset=reset, accept_sparse="csr", **settings)
-        rows, named = found
-        if not named:
-            return self._validated(rows, reset=reset, **settings)
-        validate_data(self, X, reset=reset, skip_check_array=True)  # the names of the columns
-        return check_array(rows, estimator=self, **settings)
-
-    def _validated(self, X: MatrixLike, **settings: Any) -> np.ndarray | SparseMatrix:
-        with config_context(array_api_dispatch=False):  # arrays of other libraries become numpy's
-            checked: np.ndarray | SparseMatrix = validate_data(self, X, **settings)
-            return checked
+            return encoder.encode(checked_rows(self, X), k, side=side, owner=owner)
 
     def __getitem__(self, prefix: slice) -> Self:
         """Return an encoder of the first k coordinates: no refit, no copy of the axes."""
@@ -639,7 +562,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         >>> bool((codes[:, :8] == enc.quantizer(bytes=8).encode(X)).all())
         True
         """
-        given = [None if part is None else self._checked_input(part) for part in (rows, queries)]
+        given = [None if part is None else checked_rows(self, part) for part in (rows, queries)]
         if rows is None:
             self._encoder = self.encoder_.with_cells()  # once, however often quantizers are asked for
         return self.encoder_.quantizer(bytes, metric, rows=given[0], queries=given[1], tau=tau)
@@ -654,7 +577,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
     @available_if(_has("head"))
     def predict(self, X: MatrixLike, k: int | None = None) -> np.ndarray:
         """Predict labels or targets from the first k coordinates by the objective's own head."""
-        scores = self.encoder_.read_out(self._checked_input(X), k, owner="PrefixEncoder.predict")
+        scores = self.encoder_.read_out(checked_rows(self, X), k, owner="PrefixEncoder.predict")
         head = self.encoder_.head
         assert head is not None
         if head.classes is not None:
@@ -669,21 +592,21 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         For "classification", softmax of the logits; for "fisher", the posterior of the Gaussian discriminant rule
         behind ``predict``, with the shares of the training rows as priors. Other objectives have none.
         """
-        scores = self.encoder_.read_out(self._checked_input(X), k, owner="PrefixEncoder.predict_proba")
+        scores = self.encoder_.read_out(checked_rows(self, X), k, owner="PrefixEncoder.predict_proba")
         probabilities: np.ndarray = softmax(scores.astype(np.float64), axis=1)
         return probabilities
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: MatrixLike, k: int | None = None) -> np.ndarray:
         """Return the logarithm of ``predict_proba``, without its underflow."""
-        scores = self.encoder_.read_out(self._checked_input(X), k, owner="PrefixEncoder.predict_log_proba")
+        scores = self.encoder_.read_out(checked_rows(self, X), k, owner="PrefixEncoder.predict_log_proba")
         logarithms: np.ndarray = log_softmax(scores.astype(np.float64), axis=1)
         return logarithms
 
     @available_if(_has_probabilities)
     def decision_function(self, X: MatrixLike, k: int | None = None) -> np.ndarray:
         """Return the score of each class from the first k coordinates, (n, C); of two classes the difference, (n,)."""
-        scores = self.encoder_.read_out(self._checked_input(X), k, owner="PrefixEncoder.decision_function")
+        scores = self.encoder_.read_out(checked_rows(self, X), k, owner="PrefixEncoder.decision_function")
         return scores if scores.shape[1] != 2 else scores[:, 1] - scores[:, 0]
 
     # -- evaluation -----------------------------------------------------------------------------------------
@@ -719,8 +642,8 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
             raise bad_parameter("reference", "PrefixEncoder.curve", "X or (X, y)", f"a tuple of {len(reference)}")
         X_ref, y_ref = reference if isinstance(reference, tuple) else (reference, None)
         encoder = self.encoder_
-        among = None if X_ref is None else Rows(self._checked_input(X_ref), one_column(y_ref))
-        data = Rows(self._checked_input(X), one_column(y), reference=among)
+        among = None if X_ref is None else Rows(checked_rows(self, X_ref), one_column(y_ref))
+        data = Rows(checked_rows(self, X), one_column(y), reference=among)
         return prefix_curve(encoder, data, metric, ks, confidence=confidence, verbose=self.verbose)
 
     def curve_pairs(
@@ -804,8 +727,8 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         k : int, optional
             The prefix length in use; the recommended one if not given.
         against : array-like of shape (n, p) or tuple (X, y), optional
-            Rows of the time of the fit, best some that it has not seen. If not given, the profile that was saved with
-            the model, or that of rows of the fit.
+            Rows from when the model was fitted, best some that it has not seen. If not given, the profile that was
+            saved with the model, or that of rows of the fit.
         tolerance : float in (0, 1)
             Share of the quality at the fit that may be lost.
         confidence : float in (0, 1)
@@ -826,12 +749,12 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         'refit'
         """
         encoder, target = self.encoder_, one_column(y)
-        rows = NewRows(encoder).update(self._checked_input(X), target)
+        rows = NewRows(encoder).update(checked_rows(self, X), target)
         if against is None:
             then = self._profile()
         else:
             X_then, y_then = rows_and_labels(against, "against", "check")
-            found = NewRows(encoder).update(self._checked_input(X_then), one_column(y_then))
+            found = NewRows(encoder).update(checked_rows(self, X_then), one_column(y_then))
             then = found.profile()
         return check_rows(rows, then, k=k, tolerance=tolerance, confidence=confidence)
 
@@ -865,7 +788,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
             Prefix length; the full width if not given.
         """
         k = check_prefix(k, self.encoder_.d, "PrefixEncoder.score")
-        data = Rows(self._checked_input(X), one_column(y))
+        data = Rows(checked_rows(self, X), one_column(y))
         weight = check_weights(sample_weight, data.n, "PrefixEncoder.score")
         return score_of_rows(self.encoder_, replace(data, weight=weight), metric, k)
 
@@ -1071,34 +994,3 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _frame_rows(X: object) -> tuple[np.ndarray, bool] | None:
-    """Return the rows of a data frame or series, and whether columns are their coordinates; None for arrays."""
-    series = hasattr(type(X), "to_frame") and hasattr(type(X), "name")
-    if not series and not hasattr(type(X), "columns"):
-        return None
-    from firstk.data.files.vector_table import rows_of
-
-    if not series:
-        return rows_of(X)
-    found = rows_of(X.to_frame("vectors"))  # type: ignore[attr-defined]
-    return found if found is not None and not found[1] else (np.asarray(X), False)  # of numbers: one dimension
-
-
-def _frame_side(side: MatrixLike) -> tuple[MatrixLike, MatrixLike]:
-    """Return what carries the column names of one side of pairs, and its rows."""
-    found = _frame_rows(side)
-    if found is None:
-        return side, side
-    rows, named = found
-    return (side if named else rows), rows
-
-
-def _engine_of(*data: object) -> ModuleType | None:
-    """Return the integration of collections that are not in memory, recognized by protocol; None for others."""
-    if not any(hasattr(part, "__dask_graph__") for part in data):
-        return None
-    from firstk.integrations import dask
-
-    return dask

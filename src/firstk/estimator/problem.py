@@ -24,6 +24,7 @@ from firstk._base.checks import (
     check_matrix,
     check_verbose,
     class_path,
+    explaining_small_numbers,
     is_int,
     is_share,
 )
@@ -188,7 +189,7 @@ class Problem:
 
         Of large sparse rows that stay sparse, no statistics are kept. `documents` are of the store that pairs are from.
         """
-        with showing(self.verbose):
+        with showing(self.verbose), explaining_small_numbers(rows.get("X", 0.0)):
             encoder, statistics = self._fit(rows)
         if statistics is None or documents is None:
             return encoder, statistics
@@ -275,7 +276,7 @@ class Problem:
 
     def solve(self, statistics: Statistics, rows: Rows | None = None) -> FittedEncoder:
         """Settle what is "auto" and let the solver find the encoder."""
-        with showing(self.verbose):
+        with showing(self.verbose), explaining_small_numbers(getattr(statistics.moments, "mean", 0.0)):
             return self._solve(statistics, rows)
 
     def _solve(self, statistics: Statistics, rows: Rows | None) -> FittedEncoder:
@@ -476,7 +477,7 @@ def _check_conventions(objective: Objective) -> None:
     owner, own = f"{type(objective).__name__}.conventions", objective.conventions
     if not isinstance(own, Conventions):
         raise bad_parameter("conventions", type(objective).__name__, "a firstk.contracts.Conventions", own)
-    check_choice(own.scaling, ("orthonormal", "metric", "noise", "projection"), "scaling", owner)
+    check_choice(own.scaling, ("orthonormal", "metric", "noise", "projection", "power"), "scaling", owner)
     sides = ("sides",) if objective.supervision == "pairs" else ("mean", "none")
     check_choice(own.centring, sides, "centring", owner)
     check_flag(own.normalized, "normalized", owner)

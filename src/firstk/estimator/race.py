@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from firstk.contracts import Objective
-from firstk.quality.paired import OFTEN, TOLERANCE
-from firstk.quality.selection import select
+from firstk.quality.paired import OFTEN, TOLERANCE, select
 
 # Held-out rows that tell candidates apart.
 FEWEST_ROWS = 100

@@ -21,8 +21,8 @@ __getattr__, __dir__ = lazy_names(
             "TOLERANCE",
             "Difference",
             "interval",
+            "select",
         ],
-        "firstk.quality.selection": ["select"],
     },
 )
 
@@ -34,4 +34,4 @@ if TYPE_CHECKING:
     from firstk.quality.paired import TOLERANCE as TOLERANCE
     from firstk.quality.paired import Difference as Difference
     from firstk.quality.paired import interval as interval
-    from firstk.quality.selection import select as select
+    from firstk.quality.paired import select as select

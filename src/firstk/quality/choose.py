@@ -9,250 +9,27 @@ Tibshirani, An Introduction to the Bootstrap, chapter 17).
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int, is_real
-from firstk._base.json_records import Count, Name, check_fields, from_json, from_plain, to_plain
 from firstk.data.precision import PRECISIONS
 from firstk.exceptions import InvalidInputError
+from firstk.quality.choice import RAW, SHARES, Choice, Limits, Offer, Point
 from firstk.quality.paired import DEVIATIONS, OF_MANY, ROUNDING, TOLERANCE, Difference
-from firstk.quality.point import PRODUCT_QUANTIZER, RAW, Point
 
 if TYPE_CHECKING:
     from firstk.quality.evaluation import Evaluation
 
-FORMAT = "firstk.Choice/1"
-# What is kept where nothing is asked for, and shares for which the cheapest code is worth naming.
-KEEP, SHARES = 0.99, (0.9, 0.95, 0.99)
-# What a share may be of.
-REFERENCES = ("auto", "input", "best", "full")
 # Objectives that are a baseline themselves, by the names that evaluations have, and which.
 SOLVED = {"reconstruction": "PCA", "similarity, dot_products": "uncentred SVD"}
 # Shown for comparison; never recommended.
 CHANCE_CODE = "random dimensions"
 # Draws on which the reference has less of its score than this say nothing about shares.
 LEAST_REFERENCE = 0.1
-
-Reason = Literal["cheapest", "best", "better", "simpler", "safe", "ahead", "behind", "most", "share"]
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a point is to be chosen by.
-
-    Attributes
-    ----------
-    keep : float in (0, 1], optional
-        The share that must be kept; 0.99 where nothing is asked for.
-    relative_to : {"auto", "input", "best", "full"}
-        Of which score, as in `PrefixCurve.smallest`.
-    bytes_per_vector : int, optional
-        The most that a stored vector may take.
-    seconds : float, optional
-        The most that one exact search may take.
-    k : int, optional
-        This prefix length.
-    precisions : tuple of str
-        Precisions to choose among.
-    binary_queries : bool
-        Queries are rounded to bits as well.
-    """
-
-    keep: float | None = None
-    relative_to: str = "auto"
-    bytes_per_vector: int | None = None
-    seconds: float | None = None
-    k: int | None = None
-    precisions: tuple[str, ...] = tuple(PRECISIONS)
-    binary_queries: bool = False
-
-    def __post_init__(self) -> None:
-        if all(limit is None for limit in (self.keep, self.bytes_per_vector, self.seconds, self.k)):
-            object.__setattr__(self, "keep", KEEP)
-        if self.keep is not None:
-            check_fraction(self.keep, "keep", "choose", open_left=True)
-        check_choice(self.relative_to, REFERENCES, "relative_to", "choose")
-        if self.seconds is not None and (not is_real(self.seconds) or self.seconds <= 0):
-            raise bad_parameter("seconds", "choose", "a positive number", self.seconds)
-        if self.bytes_per_vector is not None and (not is_int(self.bytes_per_vector) or self.bytes_per_vector < 1):
-            raise bad_parameter("bytes_per_vector", "choose", "an int of at least 1", self.bytes_per_vector)
-        if self.k is not None and (not is_int(self.k) or self.k < 1):
-            raise bad_parameter("k", "choose", "an int of at least 1", self.k)
-        object.__setattr__(self, "precisions", tuple(self.precisions))
-        for name in self.precisions:
-            check_choice(name, PRECISIONS, "precision", "choose")
-
-    @property
-    def any_precision(self) -> bool:
-        """Whether all precisions are allowed."""
-        return set(self.precisions) >= set(PRECISIONS)
-
-
-@dataclass(frozen=True)
-class Offer:
-    """A point, the share that it keeps, and why it is named.
-
-    Attributes
-    ----------
-    point : Point
-    reason : str
-        "cheapest": of the encoder's own codes, the cheapest that keeps the share. "best": the best of them within the
-        limits. "better": a baseline that does the same in fewer bytes, or more in the same. "simpler": a baseline that
-        takes no more bytes and is level. "safe": the best in the fewest bytes whose whole interval keeps the share.
-        "ahead": a baseline that scored better, though not clearly; "behind": the best other code that did not.
-        "most": the best of the encoder's own, whatever it takes. "share": the cheapest that keeps `asked`.
-    share : float, optional
-        What it keeps, less what choosing the best of many on the same units adds; None where a share means nothing.
-    low, high : float, optional
-        Ends of its interval; None where nothing was resampled.
-    over_all : float, optional
-        What it keeps over all queries, where the choice is made on searches for new documents.
-    asked : float, optional
-        The share that a "share" is for.
-    """
-
-    point: Point
-    reason: str
-    share: float | None = None
-    low: float | None = None
-    high: float | None = None
-    over_all: float | None = None
-    asked: float | None = None
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-    @property
-    def noise(self) -> float:
-        """Half the width of the interval; 0 where there is none."""
-        return 0.0 if self.low is None or self.high is None else (self.high - self.low) / 2
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What to store: ranked offers, with what their shares are of.
-
-    Attributes
-    ----------
-    metric : str
-    reference : str
-        What shares are of: "raw vectors", or a prefix where the raw vectors have no such score.
-    reference_score : float
-    offers : tuple of Offer
-        The first is what to store, where `advised` is not None.
-    limits : Limits
-    input_bytes : int, optional
-        Of a raw vector.
-    n_evaluated : int, optional
-        How many units were evaluated.
-    unit : str
-        What they are: rows, pairs or queries.
-    needed : int, optional
-        How many would tell whether the share is kept, where those at hand do not.
-    chance : float, optional
-        The score of guessing, where neither the raw vectors nor the codes do better.
-    n_known : int, optional
-        How many of all queries ask for a document that the fit has learned from.
-    on_new : bool
-        Whether the choice is made on searches for new documents alone, and there were others.
-
-    Examples
-    --------
-    >>> point = Point(64, "int8", 64, 0.55)
-    >>> choice = Choice("ndcg@10", RAW, 0.567, (Offer(point, "cheapest", 0.97, 0.95, 0.99),), Limits(0.95))
-    >>> print(choice)
-    Store 64 coordinates as int8: 64 bytes per vector.
-    They keep 95 to 99 % of the raw vectors' ndcg@10: 0.550 of 0.567.
-    The whole interval keeps 95 %.
-    """
-
-    metric: Name
-    reference: Name
-    reference_score: float
-    offers: tuple[Offer, ...]
-    limits: Limits
-    input_bytes: Count | None = None
-    n_evaluated: Count | None = None
-    unit: Name = "rows"
-    needed: Count | None = None
-    chance: float | None = None
-    n_known: Count | None = None
-    on_new: bool = False
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-    def get(self, *reasons: str) -> Offer | None:
-        """Return the first offer with one of these reasons."""
-        return next((offer for offer in self.offers if offer.reason in reasons), None)
-
-    @property
-    def own(self) -> Offer | None:
-        """What to store of the encoder's own codes; None where none of them is within the limits."""
-        return self.get("cheapest", "best")
-
-    @property
-    def advised(self) -> Offer | None:
-        """What to do: a baseline that is better or simpler, where there is one, else `own`."""
-        return self.get("better", "simpler") or self.own
-
-    @property
-    def point(self) -> Point:
-        """The point of the encoder's own codes that is chosen; raises where there is none."""
-        if self.own is None:
-            from firstk.words.choice import out_of_reach
-
-            raise InvalidInputError(out_of_reach(self))
-        return self.own.point
-
-    @property
-    def unsure(self) -> bool:
-        """Whether the units cannot tell if the share is kept."""
-        own, keep = self.own, self.limits.keep
-        return own is not None and keep is not None and own.low is not None and own.low < keep - ROUNDING
-
-    @property
-    def n_new(self) -> int | None:
-        """How many of the queries ask for new documents only; None where nothing was learned from judgements."""
-        if self.n_known is None or self.n_evaluated is None:
-            return None
-        return self.n_evaluated if self.on_new else self.n_evaluated - self.n_known
-
-    def __str__(self) -> str:
-        from firstk.words.choice import answer
-
-        return "\n".join(answer(self))
-
-    def explain(self) -> str:
-        """Return the rest of what there is to say, in words."""
-        from firstk.words.choice import explanation
-
-        return "\n".join(explanation(self))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Fields as plain Python objects, all of which JSON can hold."""
-        plain: dict[str, Any] = to_plain(self)
-        return plain
-
-    def to_json(self) -> str:
-        """Write as JSON text, from which `from_json` makes an equal record."""
-        return json.dumps({"format": FORMAT, **self.to_dict()}, allow_nan=False)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Choice:
-        """Make a choice from the fields that `to_dict` gives."""
-        return from_plain(cls, values)
-
-    @classmethod
-    def from_json(cls, text: str) -> Choice:
-        """Read what `to_json` wrote; anything else raises an error."""
-        return from_json(cls, text, FORMAT)
 
 
 def choose(table: Evaluation, limits: Limits) -> Choice:
@@ -272,6 +49,7 @@ def choose(table: Evaluation, limits: Limits) -> Choice:
         "unit": table.unit,
         "n_known": table.n_known,
         "on_new": table.over_all is not None,
+        "store": table.store,
     }
     if _no_better_than_chance(table):  # a share of such a score would be a share of luck
         return Choice(reference=RAW, reference_score=table.input_score or 0.0, offers=(), chance=table.chance, **facts)
@@ -636,11 +414,14 @@ def _allowed(table: Evaluation, limits: Limits, *, own: bool) -> np.ndarray:
         return (
             bool(point.code) is not own
             and bool(supported)
-            and (point.queries == queries or (own and limits.binary_queries and point.precision != "binary"))
-            and point.code != CHANCE_CODE
+            and bool(point.form) is bool(table.store)
             and (
-                point.precision in limits.precisions or (point.precision == PRODUCT_QUANTIZER and limits.any_precision)
+                bool(point.form)
+                or point.queries == queries
+                or (own and limits.binary_queries and point.precision != "binary")
             )
+            and point.code != CHANCE_CODE
+            and (point.precision in limits.precisions or (point.precision not in PRECISIONS and limits.any_precision))
             and (limits.k is None or (point.is_prefix and point.k == limits.k))
             and (limits.bytes_per_vector is None or point.bytes <= limits.bytes_per_vector)
             and (limits.seconds is None or (point.seconds is not None and point.seconds <= limits.seconds))
@@ -654,7 +435,9 @@ def _check_within(table: Evaluation, limits: Limits) -> None:
     left = [
         o
         for o in table.own
-        if (limits.k is None or (o.is_prefix and o.k == limits.k)) and o.precision in limits.precisions
+        if (limits.k is None or (o.is_prefix and o.k == limits.k))
+        and (o.precision in limits.precisions or (o.form and limits.any_precision))
+        and bool(o.form) is bool(table.store)
     ]
     if not left:
         there = sorted({o.k for o in table.prefixes})

@@ -16,9 +16,9 @@ import numpy as np
 from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int, require
 from firstk._base.json_records import Count, Lengths, Name, check_fields, from_json, from_plain, to_plain
 from firstk.exceptions import InvalidInputError
-from firstk.quality.choose import REFERENCES, SHARES, Evidence
+from firstk.quality.choice import REFERENCES, SHARES, Point
+from firstk.quality.choose import Evidence
 from firstk.quality.paired import ROUNDING
-from firstk.quality.point import Point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,23 +6,26 @@ resampled units too, so that a choice can be made, with how sure it is, wherever
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from firstk._base.checks import bad_parameter
+from firstk._base.checks import bad_parameter, is_int, is_real
 from firstk._base.json_records import Count, Lengths, Name, check_fields, from_json, from_plain, to_plain
 from firstk.data.precision import PRECISIONS
+from firstk.data.stores import find_store
 from firstk.exceptions import InvalidInputError
-from firstk.quality.choose import Choice, Limits, choose
+from firstk.quality.choice import EMBEDDED, RAW, Choice, Limits, Point
+from firstk.quality.choose import choose
 from firstk.quality.curve import PrefixCurve, slack
-from firstk.quality.packed import Packed
 from firstk.quality.paired import CONFIDENCE, interval
-from firstk.quality.point import EMBEDDED, RAW, Point
 
 FORMAT = "firstk.Evaluation/1"
 # Points of embedded bits in one line of text.
@@ -61,6 +64,8 @@ class Evaluation:
         Of all queries at hand, how many ask for a document that the fit has learned from.
     over_all : Evaluation, optional
         The same points over all queries, where this evaluation is of searches for new documents.
+    store : str
+        The vector store whose forms were scored; choices are among these.
 
     Examples
     --------
@@ -93,6 +98,7 @@ class Evaluation:
     draws: Packed | None = None
     n_known: Count | None = None
     over_all: Evaluation | None = None
+    store: str = ""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -148,7 +154,7 @@ class Evaluation:
 
     def front_of(self, code: str) -> tuple[Point, ...]:
         """Return the points of one code, asked by float32 queries, that none of them beats."""
-        return tuple(_front(point for point in self.points if point.code == code and point.queries == "float32"))
+        return tuple(_front(point for point in self.points if point.code == code and point.asked))
 
     def interval_of(self, point: Point) -> tuple[float, float] | None:
         """Return the ends of a point's interval, from the draws; None where nothing was resampled."""
@@ -203,6 +209,7 @@ class Evaluation:
         seconds: float | None = None,
         relative_to: str = "auto",
         binary_queries: bool = False,
+        store: str | None = None,
     ) -> Choice:
         """Choose what to store: the cheapest that keeps a share, or the best within limits.
 
@@ -222,6 +229,9 @@ class Evaluation:
             What `keep` is a share of, as in `PrefixCurve.smallest`.
         binary_queries : bool
             Queries are rounded to bits as well.
+        store : str, optional
+            A vector store, such as "pgvector": choose among what it holds, in its bytes. What rescores a shortlist is
+            scored by ``evaluate(..., store=...)`` alone.
 
         Returns
         -------
@@ -232,7 +242,41 @@ class Evaluation:
         if names is None:
             alone = k is not None and keep is None and bytes_per_vector is None and seconds is None
             names = ("float32",) if alone else PRECISIONS
-        return choose(self, Limits(keep, relative_to, bytes_per_vector, seconds, k, tuple(names), binary_queries))
+        limits = Limits(keep, relative_to, bytes_per_vector, seconds, k, tuple(names), binary_queries)
+        return choose(self if store is None else self.at(store), limits)
+
+    def at(self, store: str) -> Evaluation:
+        """Return the evaluation of what a vector store holds, by its bytes and how it compares.
+
+        Parameters
+        ----------
+        store : str
+            A name in `firstk.data.STORES`, or a relative of one.
+        """
+        held = find_store(store, "Evaluation.choose")
+        if self.store == held.name or not held.forms:
+            return self
+        if self.store:
+            raise InvalidInputError(
+                f"This evaluation is of {self.store} and does not say what {held.name} would do. Evaluate again with "
+                f"store='{held.name}', or without a store."
+            )
+        draws = np.empty((len(self.points), 0)) if self.draws is None else self.draws.array()
+        found = list(zip(self.points, draws, strict=True))
+        for form in held.forms:
+            for point, drawn in found[: len(self.points)]:
+                alike = (point.precision, point.queries) == (form.precision, form.queries)
+                if alike and not form.rescored and form.fits(point.k):
+                    held_so = replace(point, form=form.name, bytes=form.bytes(point.k))
+                    found.append((held_so, drawn))
+        found.sort(key=lambda one: one[0].key)
+        return replace(
+            self,
+            points=tuple(point for point, _ in found),
+            draws=None if self.draws is None else Packed.of([drawn for _, drawn in found]),
+            over_all=None if self.over_all is None else self.over_all.at(store),
+            store=held.name,
+        )
 
     # -- as a record -----------------------------------------------------------------------------------------
 
@@ -315,3 +359,70 @@ def _front(points: Iterable[Point]) -> list[Point]:
         if not best or point.score > best[-1].score + slack(best[-1].score):
             best.append(point)
     return best
+
+
+# Sixteen bits a number: far finer than the 256 greys that are drawn from it, or the noise of a score.
+_STEPS = 32767
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A matrix of finite numbers in sixteen bits each, as text: small enough for a page, exact enough for a picture.
+
+    Attributes
+    ----------
+    shape : (int, int)
+    scales : tuple of float
+        Row i is `scales[i]` times its integers.
+    data : str
+        The integers, little-endian, row after row, in base64.
+
+    Examples
+    --------
+    >>> Packed.of([[1.0, -2.0], [0.0, 0.0]]).array().round(3)
+    array([[ 1., -2.],
+           [ 0.,  0.]])
+    """
+
+    shape: tuple[int, int]
+    scales: tuple[float, ...]
+    data: str
+
+    def __post_init__(self) -> None:
+        shape = tuple(self.shape)
+        if len(shape) != 2 or not all(is_int(n) and n > 0 for n in shape):
+            raise _damaged("a packed matrix has two positive sizes")
+        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "scales", _numbers(self.scales, shape[0]))
+        try:
+            size = len(base64.b64decode(self.data, validate=True))
+        except (TypeError, ValueError, binascii.Error):
+            raise _damaged("a packed matrix is no base64") from None
+        if size != 2 * shape[0] * shape[1]:
+            raise _damaged(f"a packed matrix of shape {shape} holds {size} bytes")
+
+    @classmethod
+    def of(cls, matrix: ArrayLike) -> Packed:
+        """Pack a matrix."""
+        M = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
+        scales = np.abs(M).max(axis=1) / _STEPS
+        steps = np.rint(M / np.where(scales > 0, scales, 1.0)[:, None]).astype("<i2")
+        return cls(M.shape, tuple(scales.tolist()), base64.b64encode(steps.tobytes()).decode())
+
+    def array(self) -> np.ndarray:
+        """Unpack."""
+        steps = np.frombuffer(base64.b64decode(self.data), dtype="<i2").reshape(self.shape)
+        return steps * np.asarray(self.scales)[:, None]
+
+
+def _numbers(values: tuple[float, ...], length: int) -> tuple[float, ...]:
+    found = tuple(values)
+    if len(found) != length or not all(is_real(value) for value in found):
+        raise _damaged(f"a packed matrix needs {length} finite scales")
+    return tuple(map(float, found))
+
+
+def _damaged(reason: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"This is no evaluation that can be read: {reason}. Fit the model again with 'firstk fit'."
+    )

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from firstk._base.atomic_file import check_new
-from firstk.cli._counts import read_count
-from firstk.cli._notes import warnings_as_notes
 from firstk.cli._options import (
     ExplainOption,
     FilterOption,
@@ -24,8 +22,9 @@ from firstk.cli._options import (
     RowsOption,
     VectorsOption,
     place_of_options,
+    read_count,
 )
-from firstk.cli._progress import step_progress
+from firstk.cli._progress import step_progress, warnings_as_notes
 from firstk.cli.report import check_page
 from firstk.exceptions import InvalidInputError
 from firstk.words import number_of

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from math import sqrt
 
+from firstk.advice.report.charts import stroke
 from firstk.advice.report.html import (
     commands_html,
     document,
@@ -17,9 +18,7 @@ from firstk.advice.report.html import (
     summary_html,
     terms_html,
 )
-from firstk.advice.report.layout import Frame, Values, spread
-from firstk.advice.report.palette import RAW_LOOK
-from firstk.advice.report.svg import stroke
+from firstk.advice.report.layout import RAW_LOOK, Frame, Values, spread
 from firstk.quality import CONFIDENCE, Difference
 from firstk.upgrade.records import HELD_OUT, MIX, RE_EMBED, STAY, STORE, TRANSLATE, Option, Pool, ScoredOption
 from firstk.upgrade.verdict import Verdict

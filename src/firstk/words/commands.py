@@ -8,13 +8,12 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from firstk.data.remote import is_remote, shown_place
+from firstk.words.text import PRODUCT_QUANTIZER, RAW
 
 if TYPE_CHECKING:
     from firstk.advice.inputs import VectorSource
-    from firstk.quality.choose import Choice
-    from firstk.quality.point import Point
+    from firstk.quality.choice import Choice, Point
 
-RAW, PRODUCT_QUANTIZER = "raw vectors", "product quantizer"
 # The argument that names the file of vectors; options that name queries and judgements; what of all this is files.
 VECTORS = "VECTORS"
 JUDGED_BY = ("--queries", "--pairs", "--relevance", "--id", "--filter")

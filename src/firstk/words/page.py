@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from firstk.words.choice import ABOUT_BITS, EMBEDDED, answer, explanation, share_text, where
-from firstk.words.commands import PRODUCT_QUANTIZER, RAW
+from firstk.words.choice import ABOUT_BITS, answer, explanation, share_text, where
 from firstk.words.terms import COORDINATES_TERM, interval_term, known_terms, metric_of
-from firstk.words.text import bytes_text, percent, score_text
+from firstk.words.text import EMBEDDED, PRODUCT_QUANTIZER, RAW, bytes_text, percent, score_text
 
 if TYPE_CHECKING:
-    from firstk.quality.choose import Choice, Offer
-    from firstk.quality.point import Point
+    from firstk.quality.choice import Choice, Offer, Point
 
 AXES_TEXT = "Each coordinate by itself, on the held-out rows."
 PRECISION_TEXT = (

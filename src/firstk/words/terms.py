@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from firstk.words.commands import FITTED_BASELINES, PRODUCT_QUANTIZER, RAW
-
-EMBEDDED = "embedded"
+from firstk.words.commands import FITTED_BASELINES
+from firstk.words.text import EMBEDDED, PRODUCT_QUANTIZER, RAW
 
 
 class MetricTerm(NamedTuple):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+# Codes that are not the encoder's own, beside baselines by name; and bytes that can be cut anywhere, without a k.
+RAW, PRODUCT_QUANTIZER, EMBEDDED = "raw vectors", "product quantizer", "embedded"
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 

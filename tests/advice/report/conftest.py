@@ -17,10 +17,9 @@ import pytest
 from firstk.advice.records import AxisStatistics, ImageSamples, Report
 from firstk.advice.report import Page, Section, curve_section, storage_section, write_page
 from firstk.advice.text_neighbors import TextNeighbors
+from firstk.quality.choice import RAW, Point
 from firstk.quality.curve import PrefixCurve
-from firstk.quality.evaluation import Evaluation
-from firstk.quality.packed import Packed
-from firstk.quality.point import RAW, Point
+from firstk.quality.evaluation import Evaluation, Packed
 
 KS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 NASTY = "</script><script>alert('label')</script>"

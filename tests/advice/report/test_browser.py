@@ -15,8 +15,8 @@ import pytest
 
 from advice.report.conftest import make_evaluation, make_report
 from firstk.advice.report import Page, write_page
-from firstk.advice.report.fit_page import page_of
-from firstk.advice.report.images import kept_shares
+from firstk.advice.report.page_html import kept_shares
+from firstk.advice.report.sections import page_of
 from firstk.words.text import score_text
 
 PIXELS = """const image = document.querySelectorAll('.images .rebuilt')[arguments[0]];

@@ -9,8 +9,8 @@ import pytest
 
 from firstk.advice.report import draw_tradeoff, plot_tradeoff
 from firstk.exceptions import InvalidInputError
+from firstk.quality.choice import Point
 from firstk.quality.evaluation import Evaluation
-from firstk.quality.point import Point
 
 POINTS = [
     Point(8, "float32", 32, 0.8),

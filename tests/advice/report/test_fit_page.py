@@ -9,8 +9,8 @@ import pytest
 from advice.report.conftest import make_evaluation, make_report
 from firstk.advice.records import ImageSamples
 from firstk.advice.report import Page, render_page
-from firstk.advice.report.fit_page import page_of
 from firstk.advice.report.page import BytesChart, Curves, Steps, Table
+from firstk.advice.report.sections import page_of
 from firstk.metrics.curve import METRICS as SCORED
 from firstk.quality.evaluation import Evaluation
 from firstk.words import page as words

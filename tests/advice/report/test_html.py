@@ -19,10 +19,9 @@ import pytest
 from advice.report.conftest import NASTY, make_curve, make_report
 from firstk import PrefixCurve
 from firstk.advice.report import Page, curve_section, render_page, write_page
-from firstk.advice.report.fit_page import page_of
 from firstk.advice.report.html import element
-from firstk.advice.report.images import kept_shares, png
-from firstk.advice.report.sections import share_of
+from firstk.advice.report.page_html import kept_shares, png
+from firstk.advice.report.sections import page_of, share_of
 from firstk.exceptions import InvalidInputError
 from firstk.words.text import score_text
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firstk.advice.report.layout import Octaves, Values, spread
-from firstk.advice.report.palette import BASELINES, OURS, RAW
+from firstk.advice.report.layout import BASELINES, OURS, RAW, Octaves, Values, spread
 
 FINITE = st.floats(-1e6, 1e6)
 

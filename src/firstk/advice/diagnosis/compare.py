@@ -24,8 +24,7 @@ from firstk.metrics.scorers import full_width_neighbors
 from firstk.moments.moments import Moments
 from firstk.objectives._common import one_hot_cross
 from firstk.quality.curve import PrefixCurve
-from firstk.quality.paired import CONFIDENCE, DRAWS, TOLERANCE, interval
-from firstk.quality.selection import Selection, select
+from firstk.quality.paired import CONFIDENCE, DRAWS, TOLERANCE, Selection, interval, select
 
 # What searches for new documents may lose for the sake of known ones: what a choice may lose at all.
 NEW_LOSS = 0.01

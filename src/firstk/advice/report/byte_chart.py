@@ -9,10 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from firstk._base.checks import bad_parameter
-from firstk.advice.report.html import Html, element
-from firstk.advice.report.layout import Frame, Octaves, Values, floor_of
-from firstk.advice.report.palette import ASKED_LOOK, RAW_LOOK, RAW_NAME, Look, assign
-from firstk.advice.report.svg import (
+from firstk.advice.report.charts import (
     NARROW,
     fill_of,
     heading_of,
@@ -23,8 +20,10 @@ from firstk.advice.report.svg import (
     points_of,
     value_axis,
 )
+from firstk.advice.report.html import Html, element
+from firstk.advice.report.layout import ASKED_LOOK, RAW_LOOK, RAW_NAME, Frame, Look, Octaves, Values, assign, floor_of
+from firstk.quality.choice import EMBEDDED, PRODUCT_QUANTIZER, Point
 from firstk.quality.evaluation import Evaluation
-from firstk.quality.point import EMBEDDED, PRODUCT_QUANTIZER, Point
 from firstk.words.text import number_of, score_text
 
 FRAME = Frame(width=760, height=412, left=52, right=612, top=52, bottom=362, labelled=True)

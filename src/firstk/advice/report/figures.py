@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import require
 from firstk.advice.report.byte_chart import bytes_axis, check_chosen, lines_of, looks_of_lines, name_of_point
-from firstk.advice.report.layout import FEW_POINTS, Octaves, shortened
+from firstk.advice.report.layout import FEW_POINTS, RAW, RAW_LOOK, RAW_NAME, Look, Octaves, assign, shortened
 from firstk.advice.report.page import Curves, name_of
-from firstk.advice.report.palette import RAW, RAW_LOOK, RAW_NAME, Look, assign
 from firstk.exceptions import InvalidInputError
+from firstk.quality.choice import Point
 from firstk.quality.curve import PrefixCurve
 from firstk.quality.evaluation import Evaluation
-from firstk.quality.point import Point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

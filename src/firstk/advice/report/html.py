@@ -13,7 +13,7 @@ from pathlib import Path
 from string import Template
 
 from firstk._base.atomic_file import atomic_file
-from firstk.advice.report.palette import css_variables
+from firstk.advice.report.layout import css_variables
 
 # Elements without an end, and those of drawings that are closed at once if nothing is in them.
 VOID, SHAPES = {"img", "input"}, {"line", "rect", "circle", "path", "polyline", "polygon"}

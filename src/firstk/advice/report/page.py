@@ -15,12 +15,12 @@ import numpy as np
 from firstk._base.checks import bad_parameter
 from firstk._base.json_records import Name, check_fields
 from firstk.advice.records import AxisStatistics, ImageSamples
-from firstk.advice.report.palette import Look, assign
+from firstk.advice.report.layout import Look, assign
 from firstk.advice.text_neighbors import TextNeighbors
 from firstk.exceptions import InvalidInputError
+from firstk.quality.choice import Point
 from firstk.quality.curve import PrefixCurve
 from firstk.quality.evaluation import Evaluation
-from firstk.quality.point import Point
 
 NOTHING = "–"
 # Beyond this, the distance of two scores no longer fits a float.

@@ -5,17 +5,21 @@ All numbers and positions are computed here; the script only looks them up.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import struct
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from firstk._base.checks import bad_parameter
 from firstk.advice.records import AxisStatistics, ImageSamples
 from firstk.advice.report.byte_chart import byte_charts
-from firstk.advice.report.coordinate_chart import panels, scatter
-from firstk.advice.report.curve_chart import CurveChart, frames_for
+from firstk.advice.report.charts import CurveChart, frames_for, panels, scatter, swatch
 from firstk.advice.report.html import (
     Html,
     commands_html,
@@ -31,12 +35,10 @@ from firstk.advice.report.html import (
     terms_html,
     write_document,
 )
-from firstk.advice.report.images import image_data, kept_shares, png_url
-from firstk.advice.report.layout import Octaves
+from firstk.advice.report.layout import RAW_LOOK, RAW_NAME, Octaves
 from firstk.advice.report.page import BytesChart, Cell, Curves, Page, Row, Section, Steps, Table, Terms
-from firstk.advice.report.palette import RAW_LOOK, RAW_NAME
-from firstk.advice.report.svg import swatch
 from firstk.advice.text_neighbors import TextNeighbors
+from firstk.words.text import share_text
 
 FEW_ROWS = 40  # A longer table is printed at powers of two only.
 
@@ -331,3 +333,36 @@ RENDERERS: dict[type, Callable[[_Writer, Any, Section], Html]] = {
     Terms: _Writer.terms,
     Table: _Writer.table,
 }
+
+
+def image_data(images: ImageSamples) -> dict[str, object]:
+    """Return what the script rebuilds images from."""
+    packed = {"codes": images.codes, "decoder": images.decoder, "mean": images.mean}
+    return {"shape": images.shape, "low": images.low, "high": images.high} | {
+        name: {"shape": one.shape, "scales": one.scales, "data": one.data} for name, one in packed.items()
+    }
+
+
+def kept_shares(images: ImageSamples, k: int) -> list[str]:
+    """Return the share of each image's squared distance from the mean image that `k` coordinates rebuild, as text."""
+    whole = np.sum((images.originals.array() - images.mean.array()) ** 2, axis=1)
+    left = np.sum((images.rebuilt(k) - images.originals.array()) ** 2, axis=1)
+    return [share_text(1 - error / size) if size > 0 else "–" for error, size in zip(left, whole, strict=True)]
+
+
+def png_url(images: ImageSamples, values: np.ndarray) -> str:
+    """Return an image as a data address."""
+    levels = np.clip((values - images.low) / (images.high - images.low), 0, 1)
+    pixels = np.rint(255 * levels).astype(np.uint8).reshape(*images.shape[:2], -1)
+    return "data:image/png;base64," + base64.b64encode(png(pixels)).decode()
+
+
+def png(pixels: np.ndarray) -> bytes:
+    """Write pixels of shape (height, width, 1 or 3) as a PNG file (ISO/IEC 15948): no filter, one chunk of data."""
+    height, width, channels = pixels.shape
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+    head = struct.pack(">IIBBBBB", width, height, 8, 2 if channels == 3 else 0, 0, 0, 0)
+    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(rows, 9)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
+    )

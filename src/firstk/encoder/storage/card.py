@@ -6,9 +6,8 @@ import json
 import re
 
 from firstk.encoder.record import FitRecord, ModelShape
-from firstk.quality.choose import Choice
+from firstk.quality.choice import EMBEDDED, Choice
 from firstk.quality.curve import PrefixCurve, shown_lengths
-from firstk.quality.point import EMBEDDED
 from firstk.words.choice import answer, explanation
 
 TAGS = ("firstk", "embeddings", "dimensionality-reduction", "matryoshka")

@@ -143,7 +143,7 @@ def by_row(step: Step, values: Tensor, row_weight: Tensor, omega: Tensor, *input
     values, row_weight : Tensor of shape (n,)
     omega : Tensor of shape (d,)
     """
-    return _Rows.apply(step, values, row_weight, omega, *inputs)  # type: ignore[no-any-return]
+    return _Rows.apply(step, values, row_weight, omega, *inputs)
 
 
 def _summed(sweep: Step, *inputs: Tensor, grad: bool) -> tuple[Tensor, ...]:
