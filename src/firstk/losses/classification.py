@@ -1,12 +1,12 @@
 """Full-prefix losses for labels: one shared head, to which short prefixes may add a part, or one per listed prefix.
 
-The formulas are in `firstk.losses.functional.cross_entropy`, `own_heads` and `free_heads`.
+The formulas are in `firstk.losses.functional.cross_entropy` and `own_heads`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +15,16 @@ from firstk._base.checks import bad_parameter, is_int
 from firstk._base.prefix_weights import OmegaLike, PrefixWeights, gathered, own_heads_for, start_for
 from firstk.exceptions import InvalidInputError
 from firstk.losses.base import PrefixLoss
-from firstk.losses.functional import cross_entropy, free_heads, own_heads
-from firstk.losses.functional._inputs import check_codes, check_given, check_not_sampled, one_node, weights_of
+from firstk.losses.functional import cross_entropy, own_heads
+from firstk.losses.functional._inputs import (
+    check_codes,
+    check_given,
+    check_not_sampled,
+    check_rows,
+    one_node,
+    promoted,
+    weights_of,
+)
 
 
 class FullPrefixCrossEntropy(PrefixLoss):
@@ -224,12 +232,21 @@ class FullPrefixFreeHeadCrossEntropy(PrefixLoss):
     @one_node
     def forward(self, z: Tensor, labels: Tensor) -> Tensor:
         """Return the weighted loss of codes (n, d)."""
-        omega = self.weights(z.shape[-1])
-        heads: Any = self.heads
-        return free_heads.cross_entropy_free_heads(z, heads, labels, omega=omega, **self.options)
+        losses, d = self._losses(z, labels), z.shape[-1]
+        full = self.weights(d).omega
+        kept = weights_of({k: full[k - 1] for k in self.prefixes}, d, type(self).__name__).omega
+        return losses @ losses.new_tensor([kept[k - 1] for k in self.prefixes])
 
     @torch.no_grad()
     def per_prefix(self, z: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of each head, in the order of `prefixes`, without gradient."""
-        heads = free_heads.check_heads(cast(Iterable[nn.Linear], self.heads), z.shape[-1], type(self).__name__)
-        return free_heads.free_head_losses(z, heads, labels, **self.options)
+        return self._losses(z, labels)
+
+    def _losses(self, z: Tensor, labels: Tensor) -> Tensor:
+        owner = type(self).__name__
+        check_codes(z, owner)
+        check_rows(z, labels, "z", "labels", owner)
+        if (longest := self.prefixes[-1]) > z.shape[1]:
+            raise bad_parameter("prefixes", owner, f"a prefix in [1, {z.shape[1]}] (the width of the code)", longest)
+        logits = [head(z[:, :k]) for k, head in zip(self.prefixes, self.heads, strict=True)]
+        return torch.stack([nn.functional.cross_entropy(promoted(t)[0], labels, **self.options) for t in logits])

@@ -47,30 +47,17 @@ _OWNER = "info_nce"
 
 
 def _sweep(
-    q: Tensor,
-    p: Tensor,
-    rq: Tensor,
-    rp: Tensor,
-    scale: Tensor,
-    targets: Tensor,
-    row_weight: Tensor,
-    omega: Tensor,
-    *,
-    lengths: list[int],
-    path: str,
-    mask: Tensor | None,
-    grad: bool,
+    q: Tensor, p: Tensor, *rest: Tensor, lengths: list[int], path: str, mask: Tensor | None, grad: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Sweep with the norms of every prefix; `rest` is scale, targets, row_weight, omega."""
+    norms = inverse_prefix_norms(q), inverse_prefix_norms(p)
     if path == "compiled" and mask is None and not lengths:
         from firstk.losses.functional import contrastive_cpu
 
-        return contrastive_cpu.sweep(q, p, rq, rp, scale, targets, row_weight, omega, grad)
+        return contrastive_cpu.sweep(q, p, *norms, *rest, grad)
+    scale, targets, row_weight, omega = rest
     sweep = sweep_of(lengths, "torch" if path == "compiled" else path)
-    return sweep(q, p, None, targets, row_weight, omega, grad, Norms(rq, rp, scale), mask)
-
-
-def _normed_sweep(q: Tensor, p: Tensor, *rest: Tensor, **options: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    return _sweep(q, p, inverse_prefix_norms(q), inverse_prefix_norms(p), *rest, **options)
+    return sweep(q, p, None, targets, row_weight, omega, grad, Norms(*norms, scale), mask)
 
 
 class _Sides(NamedTuple):
@@ -181,7 +168,7 @@ def _exact(sides: _Sides, weights: PrefixWeights, cosine: bool, smoothing: float
         return cross_entropy(q * scale, p, targets, omega=weights, label_smoothing=smoothing, backend=backend)
     row_weight = q.new_full((len(q),), 1 / len(q))
     path = path_of(backend, q, _OWNER)
-    sweep = partial(_normed_sweep, lengths=few_lengths(weights, path), path=path, mask=mask)
+    sweep = partial(_sweep, lengths=few_lengths(weights, path), path=path, mask=mask)
     q, p, omega = bounded(q), bounded(p), omega_like(weights, q)
     loss = weighted(sweep, q, p, scale, targets, row_weight, omega)
     return loss + smoothing * (_smoothing(q, p, targets, scale) @ omega) if smoothing else loss
@@ -311,10 +298,9 @@ def _per_prefix(sides: _Sides, cosine: bool, smoothing: float, backend: str) -> 
     if not cosine:
         return cross_entropy_per_prefix(q * scale, p, targets, label_smoothing=smoothing, backend=backend)
     q, p = bounded(q), bounded(p)
-    norms = inverse_prefix_norms(q), inverse_prefix_norms(p)
     row_weight, nothing = q.new_full((len(q),), 1 / len(q)), q.new_zeros(q.shape[1])
     options: dict[str, Any] = {"lengths": [], "path": path_of(backend, q, _OWNER), "mask": mask, "grad": False}
-    losses = _sweep(q, p, *norms, scale, targets, row_weight, nothing, **options)[0]
+    losses = _sweep(q, p, scale, targets, row_weight, nothing, **options)[0]
     return losses + smoothing * _smoothing(q, p, targets, scale) if smoothing else losses
 
 

@@ -34,7 +34,7 @@ from firstk.losses.functional._inputs import (
     working_dtype,
 )
 from firstk.losses.functional.once import by_row, weighted
-from firstk.losses.functional.sampling import cut, cut_linear, draw_prefixes, groups_pay
+from firstk.losses.functional.sampling import cut, draw_prefixes
 
 _OWNER = "cross_entropy"
 
@@ -227,11 +227,7 @@ def cross_entropy(
     with full_precision(z.device):
         if check_estimator(estimator, _OWNER):
             k = draw_prefixes(weights, len(z), z.device, generator)
-            if reduction != "none" and groups_pay(weights, len(z), len(weight)):
-                logits, order = cut_linear(z, weight, bias, k)
-                labels = labels[order]
-            else:
-                logits = F.linear(cut(z, k), weight, bias)
+            logits = F.linear(cut(z, k), weight, bias)
             return F.cross_entropy(
                 logits,
                 labels,

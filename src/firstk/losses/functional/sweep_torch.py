@@ -73,6 +73,44 @@ def masked_codes(z: Tensor) -> Tensor:
     return z.contiguous()[:, None, :] * torch.ones(B, B, dtype=z.dtype, device=z.device).tril_()
 
 
+def _residuals(
+    t: Tensor,
+    labels: Tensor,
+    a: Tensor,
+    omega: Tensor,
+    norms: Norms | None,
+    mask: Tensor | None,
+    rows: slice,
+    js: slice,
+    of_rows: Tensor,
+    of_columns: Tensor,
+    grad: bool,
+) -> tuple[Tensor, Tensor]:
+    """Return the losses of B prefixes and their gradients by the dot products, (R, B, C); t is used up.
+
+    Terms of the norms are written to `of_rows`, (n, d), and added to `of_columns`, (d, C).
+    """
+    if norms:
+        factors = (norms.of_rows[rows, js] * norms.scale)[..., None], norms.of_columns[:, js].t()
+        t.mul_(factors[0]).mul_(factors[1])
+    if mask is not None:
+        t.masked_fill_(mask[rows, None], LEFT_OUT)
+    index = labels[:, None, None].expand(*t.shape[:2], 1)
+    target, top, P = t.gather(2, index)[..., 0], t.amax(2), t.softmax(2)
+    # The largest probability is at least 1/C, so log-sum-exp follows from its logarithm without a second exp.
+    losses = (a[:, None] * (top - target - P.amax(2).log())).sum(0)
+    if not grad:
+        return losses, P
+    share = (a[:, None] * omega)[..., None]  # (R, B, 1)
+    G = P.mul_(share).scatter_add_(2, index, -share)
+    if norms:
+        through = t.mul_(G)
+        of_rows[rows, js] = through.sum(2)
+        of_columns[js] += through.sum(0)
+        G.mul_(factors[0]).mul_(factors[1])
+    return losses, G
+
+
 def sweep(
     z: Tensor,
     weight: Tensor,
@@ -126,24 +164,10 @@ def sweep(
             zb, wb = zi[:, js], weight[:, js]
             A = masked_codes(zb)
             t = (A.flatten(0, 1) @ wb.t()).view(*A.shape[:2], C).add_(starts[b][:, None])  # (R, B, C)
-            if norms:
-                factors = (norms.of_rows[rows, js] * norms.scale)[..., None], norms.of_columns[:, js].t()
-                t.mul_(factors[0]).mul_(factors[1])
-            if mask is not None:
-                t.masked_fill_(mask[rows, None], LEFT_OUT)
-            index = labels[rows, None, None].expand(*A.shape[:2], 1)
-            target, top, P = t.gather(2, index)[..., 0], t.amax(2), t.softmax(2)
-            # The largest probability is at least 1/C, so log-sum-exp follows from its logarithm without a second exp.
-            losses[js] += (a[:, None] * (top - target - P.amax(2).log())).sum(0)
+            part, G = _residuals(t, labels[rows], a, omega[js], norms, mask, rows, js, of_rows, of_columns, grad)
+            losses[js] += part
             if not grad:
                 continue
-            share = (a[:, None] * omega[js])[..., None]  # (R, B, 1)
-            G = P.mul_(share).scatter_add_(2, index, -share)
-            if norms:
-                through = t.mul_(G)
-                of_rows[rows, js] = through.sum(2)
-                of_columns[js] += through.sum(0)
-                G.mul_(factors[0]).mul_(factors[1])
             dA = (G.flatten(0, 1) @ wb).view_as(A).tril_()
             torch.addmm(dA.sum(1), S, wb, out=dz[rows, js])
             dw[:, js] += G.flatten(0, 1).t() @ A.flatten(0, 1)
@@ -209,37 +233,26 @@ def sparse_sweep(
     """
     (n, d), C = z.shape, len(weight)
     pieces = [slice(j0, j1) for j0, j1 in zip([0, *lengths], lengths, strict=False)]
-    losses, of_rows, of_columns = z.new_zeros(d), torch.zeros_like(z), torch.zeros_like(weight)
+    losses, of_rows, of_columns = z.new_zeros(d), torch.zeros_like(z), z.new_zeros(d, C)
     dz, dw = (torch.zeros_like(z), torch.zeros_like(weight)) if grad else (z[:0], weight[:0])
     db = z.new_zeros(C)
     R = max(1, max(2 * n * C, SMALL) // (C * (len(pieces) + 4)))
     for i in range(0, n, R):
         rows = slice(i, min(i + R, n))
-        zi, a, y = z[rows], row_weight[rows], labels[rows, None]
+        zi, a = z[rows], row_weight[rows]
         gram, parts = z.new_zeros(1, C) if bias is None else bias, []
         for js in pieces:
-            k = js.stop - 1
-            t = gram = torch.addmm(gram, zi[:, js], weight[:, js].t())
-            if norms:
-                factor = (norms.of_rows[rows, k, None] * norms.scale) * norms.of_columns[:, k]  # (R, C)
-                t = gram * factor
-            if mask is not None:
-                t = t.masked_fill(mask[rows], LEFT_OUT)
-            P = t.softmax(1)
-            losses[k] += a @ (t.amax(1) - t.gather(1, y)[:, 0] - P.amax(1).log())
-            if grad:
-                share = (a * omega[k])[:, None]
-                G = P.mul_(share).scatter_add_(1, y, -share)
-                if norms:
-                    through = t.mul_(G)
-                    of_rows[rows, k] = through.sum(1)
-                    of_columns[:, k] += through.sum(0)
-                    G.mul_(factor)
-                parts.append(G)
+            k = slice(js.stop - 1, js.stop)
+            gram = torch.addmm(gram, zi[:, js], weight[:, js].t())
+            # The products go on from here, so cosines take a copy.
+            t = gram[:, None].clone() if norms or mask is not None else gram[:, None]  # (R, 1, C)
+            part, G = _residuals(t, labels[rows], a, omega[k], norms, mask, rows, k, of_rows, of_columns, grad)
+            losses[k] += part
+            parts += [G[:, 0]] if grad else []
         S = z.new_zeros(len(zi), C)
         for js in reversed(pieces if grad else []):
             S += parts.pop()
             torch.mm(S, weight[:, js], out=dz[rows, js])
             dw[:, js] += S.t() @ zi[:, js]
         db += S.sum(0)
-    return losses, dz, dw, _finished(z, weight, dz, dw, db, norms, of_rows, of_columns, grad)
+    return losses, dz, dw, _finished(z, weight, dz, dw, db, norms, of_rows, of_columns.t(), grad)
