@@ -200,7 +200,7 @@ class _Trial:
     def _scored(self, candidate: Objective, statistics: Statistics, data: task.Data) -> tuple[float, np.ndarray]:
         encoder = self.solve(candidate, statistics)
         metric = settled_metric(encoder, data)
-        return _score(encoder, data, metric, self.omega)
+        return weighted_score(encoder, data, metric, self.omega)
 
 
 def _row_folds(sample: RowSample, n: int) -> Folds:
@@ -266,7 +266,9 @@ def _evaluation_data(kept: Rows, held: Rows) -> task.Data:
     return task.Rows(held["X"], held.get("y"), reference=task.Rows(kept["X"], kept.get("y")))
 
 
-def _score(encoder: FittedEncoder, held_out: task.Data, metric: str, omega: OmegaLike) -> tuple[float, np.ndarray]:
+def weighted_score(
+    encoder: FittedEncoder, held_out: task.Data, metric: str, omega: OmegaLike
+) -> tuple[float, np.ndarray]:
     """Return the mean of the curve weighted by omega, read at 2, 4, 8, ... and the full width, and its resamples.
 
     Each of these lengths speaks for the prefixes since the one before it, so it weighs what they weigh together.
