@@ -50,12 +50,11 @@ def _sweep(
     q: Tensor, p: Tensor, *rest: Tensor, lengths: list[int], path: str, mask: Tensor | None, grad: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Sweep with the norms of every prefix; `rest` is scale, targets, row_weight, omega."""
-    norms = inverse_prefix_norms(q), inverse_prefix_norms(p)
+    norms, (scale, targets, row_weight, omega) = (inverse_prefix_norms(q), inverse_prefix_norms(p)), rest
     if path == "compiled" and mask is None and not lengths:
         from firstk.losses.functional import contrastive_cpu
 
-        return contrastive_cpu.sweep(q, p, *norms, *rest, grad)
-    scale, targets, row_weight, omega = rest
+        return contrastive_cpu.sweep(q, p, *norms, scale, targets, row_weight, omega, grad)
     sweep = sweep_of(lengths, "torch" if path == "compiled" else path)
     return sweep(q, p, None, targets, row_weight, omega, grad, Norms(*norms, scale), mask)
 
