@@ -278,9 +278,9 @@ def test_gradient_accumulation(backend):
     ({"bias": torch.zeros(4)}, "one 'bias' for each of the 3 classes"),
     ({"omega": "linear"}, "'omega' parameter of cross_entropy"),
     ({"estimator": "both"}, "one of 'exact', 'sampled'"),
-    ({"backend": "cuda"}, "one of 'auto', 'compiled', 'triton', 'torch'"),
+    ({"backend": "cuda"}, "one of 'auto', 'compiled', 'torch', 'triton'"),
     ({"label_smoothing": 1.5}, r"a number in \[0, 1\]"),
-    ({"reduction": "median"}, "one of 'mean', 'sum', 'none'"),
+    ({"reduction": "median"}, "one of 'mean', 'none', 'sum'"),
 ])  # fmt: skip
 def test_bad_arguments_are_named(change, says):
     arguments = {"z": torch.zeros(2, 4), "weight": torch.zeros(3, 4), "labels": torch.tensor([0, 1])}
