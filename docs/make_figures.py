@@ -93,7 +93,7 @@ def draw_bytes(path: Path) -> None:
         axes.set_xscale("log", base=2)
         axes.set_xticks([8, 16, 32, 64, 96], ["8", "16", "32", "64", "96"])
         axes.set_xlim(7.5, 100)
-        axes.set_xlabel("bytes a vector")
+        axes.set_xlabel("bytes per vector")
         axes.grid(alpha=0.3)
     both[0].set_ylabel("recall@10 of exact neighbors")
     both[1].legend(fontsize=8, loc="lower right")

@@ -27,7 +27,7 @@ for name in ("int4", "binary"):
     ax.plot(raw[name].bytes, raw[name].score, marker="x", color="black", linestyle="none")
     ax.annotate(f"all 384, {name}", (raw[name].bytes, raw[name].score), xytext=(-6, -14), textcoords="offset points")
 ax.axhline(table.input_score, color="grey", linewidth=0.8)
-ax.set(xscale="log", xlabel="bytes a vector (1,536 uncut)", ylabel="1-NN accuracy", ylim=(0.4, 0.95))
+ax.set(xscale="log", xlabel="bytes per vector (1,536 uncut)", ylabel="1-NN accuracy", ylim=(0.4, 0.95))
 ax.set_xticks([2, 4, 8, 16, 32, 64, 128, 256], ["2", "4", "8", "16", "32", "64", "128", "256"])
 ax.legend()
 

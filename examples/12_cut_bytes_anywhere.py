@@ -25,7 +25,7 @@ for size in sizes:
 
 fig, ax = plt.subplots(figsize=(7, 3.5), layout="constrained")
 ax.plot(sizes, recall, marker="o")
-ax.set(xlabel="bytes a vector, cut from one string of 48", ylabel="recall@10 of exact neighbors", xticks=sizes)
+ax.set(xlabel="bytes per vector, cut from one string of 48", ylabel="recall@10 of exact neighbors", xticks=sizes)
 
 # %%
 for size, value in zip(sizes, recall, strict=True):

@@ -1,7 +1,7 @@
 """Quality against bytes per vector: ``python -m benchmarks.bytes``.
 
 Recall@10 of the exact cosine neighbors of the raw vectors, and nDCG@10 or 1-NN accuracy where judgements or labels
-exist, at 8 to 96 bytes a vector. Bytes count every number that is stored for a vector; codebooks are reported apart.
+exist, at 8 to 96 bytes per vector. Bytes count every number that is stored for a vector; codebooks are reported apart.
 
 - All contenders are fitted on the stored rows. Queries are other rows, and stay float32.
 - A contender with settings (bits, dimensions, normalized or not) has them chosen for each half of the queries on the

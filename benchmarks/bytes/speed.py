@@ -159,7 +159,7 @@ def _ours(
 
 
 def _peers(X: np.ndarray, clock: Callable[[], float]) -> dict[str, Index]:
-    """Return flat indexes of faiss with 32 bytes a vector."""
+    """Return flat indexes of faiss with 32 bytes per vector."""
     cut = 8 * (SIZE - 8)
     made = {
         "faiss PQ32": lambda: faiss.IndexPQ(WIDTH, SIZE, 8, faiss.METRIC_INNER_PRODUCT),

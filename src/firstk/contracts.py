@@ -77,10 +77,11 @@ class Conventions:
 
     Attributes
     ----------
-    scaling : {"orthonormal", "metric", "noise", "projection"}
+    scaling : {"orthonormal", "metric", "noise", "projection", "power"}
         Rows of the encoder are orthonormal, or orthonormal in the pencil's N, or of one length in N, with mean
         squared norm of the code 1. "projection": orthonormal in N, and then orthonormalized in order, which keeps the
-        span of each prefix; for objectives without decoder and head.
+        span of each prefix; for objectives without decoder and head. "power": orthonormal, and then divided by powers
+        of gamma, as the pencil's `power` says.
     centring : {"mean", "none", "sides"}
         What is subtracted from a vector before it is encoded; "sides": each side of a pair its own mean.
     normalized : bool
@@ -91,7 +92,7 @@ class Conventions:
         Default metric of the curve.
     """
 
-    scaling: Literal["orthonormal", "metric", "noise", "projection"]
+    scaling: Literal["orthonormal", "metric", "noise", "projection", "power"]
     centring: Literal["mean", "none", "sides"]
     normalized: bool
     omega: str
@@ -135,6 +136,9 @@ class Pencil:
     shrunk : ShrunkScatter, optional
         N in parts, where it is a shrunk scatter. Pencils of several candidates for "auto" that hold the same arrays S,
         and M or `factor`, as `Statistics.shared` gives them, share the work on them; others are solved one by one.
+    power : float
+        Axes are divided by ``gamma^(power / 2)``: 0 leaves them as they are, 1 gives all coordinates one variance where
+        M is the scatter of the data.
     """
 
     M: np.ndarray | None = None
@@ -142,6 +146,7 @@ class Pencil:
     N: np.ndarray | None = None
     most: int | None = None
     shrunk: ShrunkScatter | None = None
+    power: float = 0.0
 
     def formed(self) -> np.ndarray:
         """Return M, computed from its factor where need be."""

@@ -202,7 +202,7 @@ def test_ids_or_row_numbers_that_both_fit_are_refused_with_both_readings(qrels):
         read("docs.parquet", queries="queries.csv", relevance="qrels.tsv")
     said, (q, d) = str(caught.value), expected_rows()[0]
     assert f"as ids in 'qid' of 'queries.csv' and 'doc_id' of 'docs.parquet', rows {q} and {d};" in said
-    assert "as row numbers, rows 0 and 3. Say --id qid,doc_id or --id :row." in said
+    assert "as row numbers, rows 0 and 3. Say ids='qid,doc_id' or by_row=True." in said
     by_row = read("docs.parquet", queries="queries.csv", relevance="qrels.tsv", by_row=True)
     np.testing.assert_array_equal(pairs_of(by_row), [(q, d) for q, d, _ in JUDGED])
 
@@ -220,7 +220,7 @@ BAD = [
     ({"relevance": "qrels.tsv", "ids": "nothing"}, "has no column 'nothing'"),
     ({"relevance": "qrels.tsv", "ids": "qid,name"}, "judges document 3, which is not in 'docs.parquet' (12 rows)"),
     ({"relevance": "qrels.tsv", "ids": "qid,field"}, "has 9 ids twice"),
-    ({"relevance": "qrels.tsv", "ids": "a,b,c"}, "--id is COLUMN, or QUERYCOLUMN,DOCUMENTCOLUMN"),
+    ({"relevance": "qrels.tsv", "ids": "a,b,c"}, "ids= is COLUMN, or QUERYCOLUMN,DOCUMENTCOLUMN"),
     ({"relevance": "qrels.tsv", "ids": "qid,doc_id", "by_row": True}, "not by both"),
     ({"relevance": "named.csv", "by_row": True}, "which is no row number. Say which column of 'docs.parquet' holds"),
     ({"relevance": "named.csv"}, "By its column 'doc_id', 'named.csv' judges document d3, which is not in"),
@@ -235,7 +235,7 @@ BAD = [
     ({"relevance": "qrels.tsv", "ids": "qid,doc_id", "filter": "color"}, "has no column 'color'"),
     ({"relevance": "qrels.tsv", "ids": "qid,doc_id", "filter": "field=z"}, "No document of 'docs.parquet' has field"),
     ({"relevance": "qrels.tsv", "ids": "qid,doc_id", "query_weight": "field"}, "column field"),
-    ({"pairs": "v.npz:e,other", "ids": "id"}, "holds pairs of vectors, and --id, --queries goes with"),
+    ({"pairs": "v.npz:e,other", "ids": "id"}, "holds pairs of vectors, and ids=, queries= goes with"),
 ]  # fmt: skip
 
 
@@ -268,7 +268,7 @@ def test_row_numbers_are_used_only_if_asked_for(place):
     with pytest.raises(InvalidInputError) as caught:
         read("a.npz", pairs="p.csv", vectors="e")
     assert "ids or row numbers?" in str(caught.value)
-    assert "Say --id :row if they are row numbers (from 0)" in str(caught.value)
+    assert "Say by_row=True if they are row numbers (from 0)" in str(caught.value)
 
 
 BAD_PAIRS = [

@@ -5,9 +5,10 @@ import pytest
 
 from firstk import Pairs, PrefixEncoder, evaluate
 from firstk.advice.evaluate import told_apart
+from firstk.advice.evaluation_data import Request, read_for
 from firstk.advice.fit_report import Asked, report_on
 from firstk.advice.inputs import VectorSource
-from firstk.advice.read import Request, open_task, read_for
+from firstk.advice.read import open_task
 from firstk.data.files import write_vectors
 from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.fit_files import draw, draw_groups
@@ -167,7 +168,7 @@ def test_grades_given_as_scores_are_told_of_the_search(folder):
     place = search(relevance=None, pairs="ids.csv", ids="id")
     task, _ = fitted(place)
     assert isinstance(task.held_out, Pairs)
-    assert "--relevance evaluates by search" in task.said
+    assert "relevance= evaluates by search" in task.said
 
 
 def test_scored_pairs_are_divided_by_their_left_sides(folder):
@@ -222,9 +223,9 @@ def test_what_cannot_be_learned_from_raises(folder):
     (folder / "none.csv").write_text("query,document,grade\n" + "".join(f"{i},0,0\n" for i in QUERY_IDS))
     with pytest.raises(InvalidInputError, match="calls a document relevant"):
         open_task(search(relevance="none.csv", ids="id"), "0.2")
-    with pytest.raises(InvalidInputError, match="belong to --relevance or --pairs"):
+    with pytest.raises(InvalidInputError, match="belong to relevance= or pairs="):
         open_task(VectorSource("docs.parquet", ids="id"), "0.2")
-    with pytest.raises(InvalidInputError, match="a column of --queries, which is missing"):
+    with pytest.raises(InvalidInputError, match="a column of queries=, which is missing"):
         open_task(VectorSource("docs.parquet", relevance="ids.csv", query_weight="w"), "0.2")
     with pytest.raises(InvalidInputError, match="a share of the rows"):
         open_task(search(), "1.5")

@@ -98,6 +98,23 @@ def test_nothing_is_called_utils():
     assert not [path for path in SOURCES if path.stem in ("utils", "helpers", "misc", "common")]
 
 
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(LIBRARY)))
+def test_no_module_binds_a_name_twice(path):
+    """A constant that is written again far below silently changes what stands above."""
+    bound = []
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Assign):
+            bound += [
+                part.id
+                for target in node.targets
+                for part in ast.walk(target)
+                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+            ]
+        elif isinstance(node, ast.ClassDef):
+            bound.append(node.name)
+    assert sorted(bound) == sorted(set(bound))
+
+
 def bare_any(source):
     """Count annotations that are `Any`, or a name that stands for it, and nothing else."""
     tree = ast.parse(source)

@@ -61,7 +61,7 @@ def test_info_loads_numpy_and_what_a_model_is(tmp_path):
     assert rooms == {"firstk", "firstk.cli", "firstk.encoder"} | below
     of_data = {name for name in own if name.startswith("firstk.data")}
     of_remote = {"firstk.data.remote", "firstk.data.remote.path", "firstk.data.remote.secrets"}
-    assert of_data == {"firstk.data", "firstk.data.precision", "firstk.data.stamp"} | of_remote
+    assert of_data == {"firstk.data", "firstk.data.precision", "firstk.data.stamp", "firstk.data.stores"} | of_remote
 
 
 def test_a_small_curve_does_not_load_the_compiler():

@@ -23,7 +23,7 @@ def home(tmp_path_factory):
         write_vectors(home / f"{name}.npz", digits.X[rows], {"label": digits.y[rows], "size": digits.X[rows].sum(1)})
     fitted = firstk(
         "fit", "old.npz", "--objective", "fisher", "--set", "objective.shrinkage=0.1", "--label", "label",
-        "--held-out", "0", "--source-model", "pixels", "-o", "kept", "--save-moments", cwd=home,
+        "--held-out", "0", "--set", "save.source_model=pixels", "-o", "kept", "--set", "save.moments=true", cwd=home,
     )  # fmt: skip
     assert fitted.returncode == 0, fitted.stderr
     assert firstk("fit", "old.npz", "-o", "bare", "--held-out", "0", cwd=home).returncode == 0
@@ -96,7 +96,7 @@ def test_options_that_contradict_the_model(home, options, said):
 def test_what_similarity_preserves_is_a_setting_of_the_model(home):
     done = firstk(
         "fit", "old.npz", "--objective", "similarity", "--set", "objective.keep=dot_products", "--held-out", "0",
-        "--save-moments", "-o", "dots", cwd=home,
+        "--set", "save.moments=true", "-o", "dots", cwd=home,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     done = firstk("fit", "new.npz", "--append", "dots", "--set", "objective.keep=neighbors", "-o", "none", cwd=home)
@@ -132,8 +132,20 @@ def test_what_cannot_be_added_to(home, base, options, said):
 
 def test_moments_of_a_trained_fit_are_of_no_use(home):
     done = firstk(
-        "fit", "old.npz", "--objective", "classification", "--label", "label", "--save-moments", "-o", "none", cwd=home
+        "fit",
+        "old.npz",
+        "--objective",
+        "classification",
+        "--label",
+        "label",
+        "--set",
+        "save.moments=true",
+        "-o",
+        "none",
+        "-o",
+        "none",
+        cwd=home,
     )
     assert done.returncode != 0
-    assert "--save-moments has no use for this fit" in done.stderr
+    assert "--set save.moments has no use for this fit" in done.stderr
     assert not (home / "none").exists()

@@ -13,7 +13,7 @@ import pytest
 
 import command_line
 from firstk import Choice, PrefixCurve, PrefixEncoder, Rows, SparsePrefix
-from firstk.advice.read import _about_labels
+from firstk.advice.evaluation_data import _about_labels
 from firstk.advice.records import Report
 from firstk.data import load_digits
 from firstk.data.precision import PRECISIONS
@@ -139,7 +139,7 @@ def test_text_has_the_answer_the_commands_and_the_table(folder):
 
 
 def test_without_a_reference_a_part_of_the_file_is_held_out(folder, digits, fisher):
-    from firstk.advice.read import _halves
+    from firstk.advice.evaluation_data import _halves
     from firstk.estimator.fit_files import draw
 
     out = found(folder, "fisher", "train.npz", "--label", "label", "--metric", "probe_accuracy")
@@ -327,17 +327,6 @@ def test_of_a_list_only_its_lengths_are_chosen(folder, digits, tmp_path):
     assert "those at which the order is fixed (2, 5, 10)" in text
 
 
-def test_latency_is_measured_over_the_stated_rows(folder):
-    arguments = ("fisher", "test.npz", "--label", "label", "--reference", "train.npz", "--rows", "2000")
-    out = found(folder, *arguments, "--latency", "10000")
-    assert report(out).lead.n_searched == 2000
-    assert choice(out).point.seconds > 0
-    assert choice(out).point.k == 9  # everything is quick enough, so the best is chosen
-    done = firstk("curve", *arguments, "--latency", "1e-9", folder=folder, check=False)
-    assert done.returncode == 1
-    assert "within 1e-09 ms" in done.stderr
-
-
 def test_what_cannot_be_chosen_is_refused_after_the_table(folder):
     arguments = (
         "curve", "fisher", "test.npz", "--label", "label", "--keep", "1", "--precision", "binary",
@@ -405,7 +394,7 @@ def test_plot_is_written_whole(folder, tmp_path, ending):
     picture = tmp_path / f"curve.{ending}"
     firstk(
         "curve", "fisher", "test.npz", "--label", "label", "--reference", "train.npz", "--precision", "int8",
-        "--plot", picture, folder=folder,
+        "--report", picture, folder=folder,
     )  # fmt: skip
     assert picture.read_bytes()[:5] in (b"<?xml", b"\x89PNG\r", b"%PDF-")
     assert [file.name for file in tmp_path.iterdir()] == [picture.name]
@@ -432,15 +421,14 @@ def test_help_names_every_metric(folder):
         (("fisher", "wide.npz", "--label", "label"), "has vectors of 65 numbers, and this model takes 64"),
         (("fisher", "test.npz", "--label", "label", "--reference", "wide.npz"), "'wide.npz' has vectors of 65 numbers"),
         (("fisher", "nan.npz", "--label", "label"), "NaN"),
-        (("fisher", "test.npz", "--label", "label", "--metric", "beauty"), "'--metric' parameter of firstk curve"),
+        (("fisher", "test.npz", "--label", "label", "--metric", "beauty"), "--metric must be one of"),
         (("fisher", "test.npz", "--label", "label", "--metric", "ndcg@10"), "judged documents: --relevance"),
         (("fisher", "test.npz", "--label", "label", "--metric", "spearman"), "pairs: --pairs"),
-        (("fisher", "test.npz", "--label", "label", "--keep", "1.5"), r"'--keep' parameter"),
-        (("fisher", "test.npz", "--label", "label", "--precision", "int2"), "'--precision'"),
-        (("fisher", "test.npz", "--label", "label", "--latency", "-1"), "'--latency'"),
+        (("fisher", "test.npz", "--label", "label", "--keep", "1.5"), "--keep must be"),
+        (("fisher", "test.npz", "--label", "label", "--precision", "int2"), "--precision must be"),
         (("fisher", "test.npz", "--label", "label", "-k", "10"), "an int in [1, 9]"),
-        (("fisher", "test.npz", "--label", "label", "--plot", "curve.gif"), "A figure ends in .svg, .png, .pdf"),
-        (("fisher", "test.npz", "--label", "label", "--plot", "no/curve.svg"), "folder that exists"),
+        (("fisher", "test.npz", "--label", "label", "--report", "curve.gif"), "A page ends in .html"),
+        (("fisher", "test.npz", "--label", "label", "--report", "no/curve.svg"), "folder that exists"),
         (("fisher", "test.npy", "--label", "labels.npy", "--reference", "train.npz"), "--reference FILE:LABEL"),
         (
             ("fisher", "test.npz", "--label", "label", "--reference", "renamed.npz"),

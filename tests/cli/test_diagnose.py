@@ -117,10 +117,8 @@ def test_rows_are_named_by_number_only_where_pairs_are(learns):
     trial = SimpleNamespace(pairs=learns, objective="similarity", settings={}, solver="auto", components=None)
     found = SimpleNamespace(ranking=SimpleNamespace(chosen=trial), kind="pairs")
     place = VectorSource("rows.npz", pairs="pairs.npz:left,right,score", by_row=True)
-    words = shlex.split(_command(found, place, place, 64))
+    words = shlex.split(_command(found, place, place))
     assert ("--pairs" in words, "--id" in words) == (learns, learns)
-    assert words[words.index("--bytes-per-vector") + 1] == "64"
-    assert "--bytes-per-vector" not in _command(found, place, place, None)
 
 
 def test_nan_is_refused_with_its_row_or_dropped(folder):

@@ -82,20 +82,20 @@ def test_programs_without_firstk(target, job, firstk):
 def test_sql_for_duckdb_and_other_names(job, firstk):
     folder, _, _ = job
     done = firstk(
-        *("export", "model", "--to", "sql", "-k", 4, "--dialect", "duckdb", "--name", "code", "-o", "duck.sql"),
+        *("export", "model", "--to", "sql:duckdb,code", "-k", 4, "-o", "duck.sql"),
         cwd=folder,
     )
     assert done.code == 0, done.err
     assert "CREATE MACRO code(x, k := 4" in (folder / "duck.sql").read_text()
-    assert "small letters" in firstk("export", "model", "--to", "sql", "--name", "A-b", "-o", "c.sql", cwd=folder).err
+    assert "small letters" in firstk("export", "model", "--to", "sql:A-b", "-o", "c.sql", cwd=folder).err
     assert "ends in .py" in firstk("export", "model", "--to", "numpy", "-o", "c.txt", cwd=folder).err
 
 
 def test_faiss(job, firstk):
     faiss = pytest.importorskip("faiss", reason="needs the extra 'search'")
     folder, encoder, digits = job
-    arguments = ("--documents", "documents.npy", "--index", "HNSW16", "-k", 12, "-o", "documents.faiss", "--json")
-    done = firstk("export", "model", "--to", "faiss", *arguments, cwd=folder)
+    arguments = ("--documents", "documents.npy", "-k", 12, "-o", "documents.faiss", "--json")
+    done = firstk("export", "model", "--to", "faiss:HNSW16", *arguments, cwd=folder)
     assert done.code == 0, done.err
     facts = json.loads(done.out)
     assert (facts["documents"], facts["k"], facts["input_width"]) == (300, 12, 64)

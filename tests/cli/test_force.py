@@ -16,7 +16,7 @@ COMMANDS = {
     "fit": ("model", "fit", "in.npz", "-o", "model"),
     "transform": ("out.npz", "transform", "model", "in.npz", "-o", "out.npz"),
     "export": ("out.onnx", "export", "model", "--to", "onnx", "-o", "out.onnx"),
-    "curve": ("out.svg", "curve", "model", "in.npz", "--plot", "out.svg"),
+    "curve": ("out.svg", "curve", "model", "in.npz", "--report", "out.svg"),
     "report": ("out.html", "report", "model", "-o", "out.html"),
 }
 NEEDS = {"export": "onnx", "curve": "matplotlib"}

@@ -48,7 +48,7 @@ def test_sentences_and_table(model):
         assert said in done.stdout
     size = sum(file.stat().st_size for file in model.iterdir())
     assert re.search(rf"size on disk +{re.escape(bytes_text(size))}, 4 files", done.stdout)
-    assert re.search(r"bytes a vector +16 as float32, uncut; 24 raw", done.stdout)
+    assert re.search(r"bytes per vector +16 as float32, uncut; 24 raw", done.stdout)
     assert re.search(r"^ +2 +0.9000 +8$", done.stdout, re.MULTILINE)
 
 

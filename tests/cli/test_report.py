@@ -1,4 +1,4 @@
-"""``firstk report --curve`` and ``firstk curve --report``: the page of an evaluation on files, by judgements too."""
+"""``firstk report`` and ``firstk curve --report``: the page of an evaluation on files, by judgements too."""
 
 from __future__ import annotations
 
@@ -88,12 +88,9 @@ def test_what_is_asked_of_curve_is_what_its_page_and_the_record_headline(home, t
     asked = ("curve", tmp_path / "model", home / "docs.npz", "--bytes-per-vector", 4)
     printed = run(*asked)
     assert "the same command with --report page.html" in printed.splitlines()[-1]
-    document = run(*asked, "--report", tmp_path / "page.html", "--json")
-    (tmp_path / "curve.json").write_text(document)
-    run("report", tmp_path / "model", "--curve", tmp_path / "curve.json", "-o", tmp_path / "again.html")
-    for page in ("page.html", "again.html"):
-        assert words_of(tmp_path / page)[1].startswith(printed.splitlines()[0])
-        assert "4 bytes per vector" in words_of(tmp_path / page)[1]
+    run(*asked, "--report", tmp_path / "page.html", "--json")
+    assert words_of(tmp_path / "page.html")[1].startswith(printed.splitlines()[0])
+    assert "4 bytes per vector" in words_of(tmp_path / "page.html")[1]
     plain = run("report", tmp_path / "model", "-o", tmp_path / "own.html").splitlines()
     assert plain[1].startswith("Its first line: ")
     assert plain[1].removeprefix("Its first line: ").split(". ")[0] in words_of(tmp_path / "own.html")[1]
@@ -136,56 +133,6 @@ def test_the_command_of_a_page_works_where_the_fit_did(tmp_path, monkeypatch):
     program, *words = command.splitlines()[-1].split()
     assert (program, "../x.npz" in words) == ("firstk", True)
     run(*words)
-
-
-def test_both_ways_write_the_same_page(home, evaluated, tmp_path):
-    document, page = evaluated
-    printed = run("report", home / "model", "--curve", document, "-o", tmp_path / "again.html")
-    assert (tmp_path / "again.html").resolve().as_uri() in printed
-    assert (tmp_path / "again.html").read_text("utf-8") == page.read_text("utf-8")
-
-
-def test_another_share_and_number_of_rows(home, evaluated, tmp_path):
-    out = tmp_path / "other.html"
-    run("report", home / "model", "--curve", evaluated[0], "-o", out, "--keep", 0.5, "--rows", "10M")
-    words = words_of(out)
-    assert words[1] != words_of(evaluated[1])[1]
-    assert any(" 10,000,000 vectors take " in text for text in words)
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("{", "is no JSON document that can be read"),
-        ("[]", "is not what 'firstk curve --json' prints"),
-        ('{"curve": 1}', "is not what 'firstk curve --json' prints"),
-        ('{"report": {"format": "firstk.Report/1", "rows": 1}}', "A Report has the fields"),
-    ],
-)
-def test_other_documents_are_refused_with_the_way_out(home, tmp_path, text, sentence):
-    (tmp_path / "bad.json").write_text(text)
-    said = run("report", home / "model", "--curve", tmp_path / "bad.json", "-o", tmp_path / "a.html", code=1)
-    assert sentence in said
-    assert not (tmp_path / "a.html").exists()
-
-
-@pytest.mark.parametrize("options", ["text", ["--queries"], {"--queries": 1}])
-def test_options_that_are_none_are_refused(home, evaluated, tmp_path, options):
-    values = json.loads(evaluated[0].read_text())
-    values["report"]["options"] = options
-    (tmp_path / "bad.json").write_text(json.dumps(values))
-    said = run("report", home / "model", "--curve", tmp_path / "bad.json", "-o", tmp_path / "a.html", code=1)
-    assert "The 'options' parameter of Report must be a" in said
-
-
-def test_a_document_of_another_model_is_refused(home, evaluated, tmp_path):
-    said = run("report", home / "short", "--curve", evaluated[0], "-o", tmp_path / "a.html", code=1)
-    assert "evaluates a code of 12 coordinates, and this model has 4" in said
-
-
-def test_a_missing_document_is_told(home, tmp_path):
-    said = run("report", home / "model", "--curve", tmp_path / "gone.json", "-o", tmp_path / "a.html", code=1)
-    assert "There is no file" in said
 
 
 def test_a_page_that_cannot_be_written_is_told_before_the_work(home, tmp_path):

@@ -64,11 +64,11 @@ def place(tmp_path, encoder):
 
 @pytest.mark.parametrize("ending", FORMATS)
 def test_sample_writes_every_format(tmp_path, digits, ending):
-    facts = json.loads(done("sample", "digits", "-o", f"d.{ending}", "--json", cwd=tmp_path))
+    said = done("sample", "digits", "-o", f"d.{ending}", cwd=tmp_path)
     table = open_vectors(tmp_path / f"d.{ending}")
     found = table.read()
     np.testing.assert_array_equal(found.vectors, digits.X)
-    assert (facts["rows"], facts["width"], facts["columns"]) == (1797, 64, list(table.columns))
+    assert said.startswith(f"1,797 vectors of 64 in d.{ending}")
     if ending != "npy":
         np.testing.assert_array_equal(found.columns["label"], digits.y)
     if ending not in ("npy", "safetensors"):

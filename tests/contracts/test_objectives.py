@@ -45,7 +45,7 @@ def test_attributes_have_the_types_of_the_contract(objective):
 @every_objective
 def test_conventions_are_among_those_that_exist(objective):
     line = objective.conventions
-    assert line.scaling in ("orthonormal", "metric", "noise", "projection")
+    assert line.scaling in ("orthonormal", "metric", "noise", "projection", "power")
     assert line.centring in ("mean", "none", "sides")
     assert isinstance(line.normalized, bool)
     assert line.metric in {*METRICS, "pair_agreement"}, "of scored pairs, or of positives: the data decide"

@@ -146,7 +146,7 @@ def test_saved_models_answer_as_fitted_ones(encoder, tmp_path):
 
 def test_models_without_a_profile_say_what_to_do(encoder):
     old = encoder.with_encoder(replace(encoder.encoder_, profile=None, sample=None))
-    with pytest.raises(InvalidInputError, match=r"holds no profile.*--against"):
+    with pytest.raises(InvalidInputError, match=r"holds no profile.*against="):
         old.check(rows(500, 9))
     assert not old.check(rows(2000, 10), against=rows(2000, 11), k=8).refit
     assert old.check(rows(2000, 10, SCALE[::-1]), against=rows(2000, 11), k=8).refit

@@ -10,7 +10,7 @@ import pytest
 from firstk import ClosedForm, Moments, PrefixEncoder, Similarity
 from firstk.exceptions import InvalidInputError, RankWarning
 from firstk.moments.statistics import PartOf, RowSample, Statistics
-from firstk.objectives import Projections
+from firstk.objectives import Projections, Variance
 from firstk.objectives import _mined_pairs as mined_pairs
 from firstk.objectives._mined_pairs import mined_agreement, nearest_other
 from slow_reference import correlated, cosines, orthonormalized, perturbations, scatter
@@ -202,6 +202,49 @@ def test_projections_can_be_saved_and_extended(tmp_path):
     np.testing.assert_allclose(longer.components_ @ longer.components_.T, np.eye(4), atol=1e-12)
 
 
+@pytest.mark.parametrize("solver", ["auto", "gradient"])
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize(("n", "p"), [(150, P), (30, 40)])
+def test_variance_has_principal_coordinates_divided_by_powers_of_their_variance(solver, power, n, p):
+    """Against numpy's SVD of the centred rows; with fewer rows than columns too."""
+    if solver == "gradient":
+        pytest.importorskip("torch")
+    X = correlated(np.random.default_rng(5), n, p) + 0.5
+    objective = Similarity(keep="variance", power=power)
+    enc = PrefixEncoder(3, objective=objective, solver=solver, random_state=0, verbose=False).fit(X)
+    singular, axes = np.linalg.svd(X - X.mean(axis=0))[1:]
+    variance = singular**2 / n
+    np.testing.assert_allclose(enc.spectrum_, variance[:3], rtol=1e-6)
+    for k in (1, 2, 3):
+        principal = (X - X.mean(axis=0)) @ axes[:k].T / variance[:k] ** (power / 2)
+        wanted = principal / np.linalg.norm(principal, axis=1, keepdims=True)
+        Z = enc.transform(X, k)
+        np.testing.assert_allclose(Z @ Z.T, wanted @ wanted.T, atol=1e-6 if solver == "gradient" else 1e-9)
+        np.testing.assert_allclose(np.abs(Z), np.abs(wanted), atol=1e-5 if solver == "gradient" else 1e-9)
+
+
+def test_whitened_variance_leaves_rounding_out():
+    """Columns of another unit, one that hardly varies, and a constant one: no direction is made of rounding."""
+    X = correlated(np.random.default_rng(5), 150, 5) * [1e6, 1.0, 1.0, 1e-9, 0.0] + 1.0
+    with pytest.warns(RankWarning, match="numerical rank 3"):
+        enc = PrefixEncoder(5, objective=Similarity(keep="variance", power=1.0)).fit(X)
+    np.testing.assert_allclose(enc.encoder_.coordinates(X).var(axis=0), 1.0, rtol=1e-6)
+
+
+def test_whitened_variance_can_be_saved_streamed_and_extended(tmp_path):
+    X = correlated(np.random.default_rng(5), 150, P) + 0.5
+    enc = PrefixEncoder(2, objective=Similarity(keep="variance", power=0.3)).fit(X)
+    enc.save(tmp_path / "model")
+    again = PrefixEncoder.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.transform(X), enc.transform(X))
+    assert again.objective_ == Variance(power=0.3)
+    streamed = PrefixEncoder(2, objective=enc.objective).partial_fit(X[:70]).partial_fit(X[70:])
+    np.testing.assert_allclose(streamed.transform(X), enc.transform(X), atol=1e-10)
+    whole = PrefixEncoder(4, objective=enc.objective).fit(X)
+    longer = PrefixEncoder(4, objective=enc.objective, solver=ClosedForm(extends=enc)).fit(X)
+    np.testing.assert_allclose(longer.transform(X), whole.transform(X), atol=1e-9)
+
+
 def test_copies_of_a_row_are_no_neighbors():
     X = correlated(np.random.default_rng(5), 60, 4)
     mined = mined_agreement(sampled(X=X))
@@ -300,8 +343,9 @@ def test_auto_needs_enough_pairs(pairs):
     [
         (
             {"keep": "angles"},
-            "'keep' parameter of Similarity must be one of 'dot_products', 'neighbors', 'projections'. Got 'angles'",
+            "'keep' parameter of Similarity must be one of 'dot_products', 'neighbors', 'projections', 'variance'",
         ),
+        ({"power": 1.5}, r"'power' parameter of Similarity must be a number in \[0, 1\]"),
         ({"shrinkage": 1.5}, r"'shrinkage' parameter of Similarity must be None, 'auto' or a number in \[0, 1\]"),
         ({"shrinkage": "much"}, "'shrinkage' parameter of Similarity"),
         (

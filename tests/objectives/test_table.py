@@ -22,7 +22,7 @@ from firstk import (
     Regression,
     Similarity,
 )
-from firstk.objectives import DotProducts, Neighbors, Pairs, Projections
+from firstk.objectives import DotProducts, Neighbors, Pairs, Projections, Variance
 
 
 def fixed_data():
@@ -71,6 +71,7 @@ def hand_built():
         "pairs, positives": ((positive + positive.T) / 2, both),
         "neighbors": ((mined + mined.T) / 2, 0.5 * St + 0.5 * np.trace(St) / p * eye),
         "dot products": (X.T @ X / n, eye),
+        "variance": (St, eye),
         "mixture, lambda 0.5": (Sxy @ Sxy.T + 0.5 * St @ St, St),
         "denoising, gaussian 0.7": (St @ St, St + 0.49 * eye),
         "denoising, masking 0.5": (0.25 * St @ St, np.where(eye == 1, 0.5, 0.25) * St),
@@ -115,6 +116,10 @@ GOLDEN = {
         [21.498110393, 6.5834123683, 2.3255057505, 0.51878710571],
         [0.449405728, -0.52976847826, 0.13308624057, 0.7068719146],
     ),
+    "variance": (
+        [7.2160396762, 3.4316175568, 0.58371331267, 0.2619085534],
+        [0.60579129871, 0.070594835515, -0.010474317769, 0.013679741063],
+    ),
     "mixture, lambda 0.5": (
         [30.180304705, 3.7531565576, 0.83177023172, 0.28461297585],
         [0.37386447789, 0.021867182964, 0.1410566736, -0.18398052975],
@@ -143,6 +148,7 @@ OBJECTIVES = {  # name -> objective, what it is fitted on
     "pairs, positives": (Similarity(shrinkage=None, neighbor_weight=0.0), "pairs"),
     "neighbors": ("similarity", "rows"),
     "dot products": (Similarity(keep="dot_products"), "rows"),
+    "variance": (Similarity(keep="variance"), "rows"),
     "mixture, lambda 0.5": (Mixture(lam=0.5), "targets"),
     "denoising, gaussian 0.7": (Denoising(GaussianNoise(0.7)), "rows"),
     "denoising, masking 0.5": ("denoising", "rows"),
@@ -183,6 +189,7 @@ LINES = {  # scaling, centring, normalized after truncation, omega, metric of th
     Neighbors: ("metric", "mean", True, "harmonic", "recall@10"),
     Projections: ("projection", "none", True, "harmonic", "recall@10"),
     DotProducts: ("orthonormal", "none", False, "uniform", "recall@10"),
+    Variance: ("power", "mean", True, "harmonic", "recall@10"),
     Mixture: ("metric", "mean", False, "uniform", "mixture"),
     Denoising: ("metric", "mean", False, "uniform", "readback_variance"),
 }
@@ -201,7 +208,8 @@ def test_default_shrinkages():
     assert Similarity().for_rows() == Neighbors(shrinkage=0.5)
     assert Similarity(keep="dot_products").for_rows() == DotProducts()
     assert Similarity(keep="projections").for_rows() == Projections(shrinkage=0.5)
-    for objective in (Reconstruction(), DotProducts(), Mixture(), Denoising()):
+    assert Similarity(keep="variance").for_rows() == Variance(power=0.5)
+    for objective in (Reconstruction(), DotProducts(), Variance(), Mixture(), Denoising()):
         assert not hasattr(objective, "shrinkage")
 
 
@@ -214,6 +222,8 @@ def test_the_encoder_does_what_its_line_says(name):
     line = enc.objective_.conventions
     B = enc.components_
     metric = np.eye(4) if line.scaling == "orthonormal" else N
+    if line.scaling == "power":
+        B = B * enc.spectrum_[:, None] ** (enc.objective_.power / 2)
     np.testing.assert_allclose(B @ metric @ B.T, np.eye(len(B)), atol=1e-10)
     zero = np.zeros(4)
     documents, queries = {"mean": (X, X), "none": ([zero], [zero]), "sides": (R, X)}[line.centring]

@@ -109,7 +109,7 @@ def check_folder(folder: Path) -> None:
 def check_new(path: Any, *, force: bool, model: bool = False) -> None:
     """Raise InvalidInputError if a file (or, for a model, a saved model) is there already and may not be replaced.
 
-    For commands, before their work starts. What --force cannot replace has error messages of its own; None is what is
+    For commands, before their work starts. What `force` cannot replace has error messages of its own; None is what is
     not to be written.
     """
     if path is None or force:
@@ -117,7 +117,9 @@ def check_new(path: Any, *, force: bool, model: bool = False) -> None:
     place = Path(path).expanduser() if isinstance(path, str) else path.expanduser()
     with explained_os_errors(str(path)):
         if _is_model(place) if model else place.is_file():
-            raise InvalidInputError(f"'{path}' is there already. Pass --force to replace it, or choose another name.")
+            raise InvalidInputError(
+                f"'{path}' is there already. Pass force=True to replace it, or choose another name."
+            )
 
 
 def _is_model(folder: Path) -> bool:

@@ -39,7 +39,7 @@ def check_files(
     source : path
         New rows: a file, a folder of shards or a pattern of names.
     against : path, optional
-        Rows of the time of the fit; the profile that was saved with the model if not given.
+        Rows from when the model was fitted; the profile that was saved with the model if not given.
     vectors, label, labels : str, optional
         Columns, as `firstk.advice.inputs.VectorSource` takes them; `label` is looked for in `against` too.
     k, tolerance, confidence
@@ -68,7 +68,7 @@ def _read(
     if found.table.width != encoder.p:
         raise InvalidInputError(
             f"The vectors of '{shown_place(source)}' have {found.table.width} numbers, and the encoder takes "
-            f"{encoder.p}. Give vectors of the same model as at the fit, or name their column with --vectors."
+            f"{encoder.p}. Give vectors of the same model as at the fit, or name their column with vectors=."
         )
     for X, y in found.batches(BATCH_ROWS):
         if len(X):

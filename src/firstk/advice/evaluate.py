@@ -20,8 +20,17 @@ from firstk._base.checks import bad_parameter, check_prefix, is_int
 from firstk._base.concurrency import Alongside, cores, ordered_map
 from firstk._base.rows import is_sparse
 from firstk.advice.baselines import baselines_of, plain_truncation
-from firstk.advice.stored_codes import BitStrings, EncodedOnce, bit_strings, product_quantizers, rounded_storages
+from firstk.advice.store_scores import as_compared, can_rescore, columns_compared, rescored
+from firstk.advice.stored_codes import (
+    FITTED_ROWS,
+    BitStrings,
+    EncodedOnce,
+    bit_strings,
+    product_quantizers,
+    rounded_storages,
+)
 from firstk.data.precision import PRECISIONS, Precision, resolve_precision
+from firstk.data.stores import Form, Store, find_store
 from firstk.data.task import Data, Pairs, Rows, Search, n_rows
 from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.exceptions import InvalidInputError
@@ -87,6 +96,7 @@ def evaluate(
     rows: int | None = None,
     draws: int = DRAWS,
     most_pairs: int | None = MOST_PAIRS,
+    store: str | None = None,
     progress: Progress = lambda what: None,
 ) -> Evaluation:
     """Score every length and precision of an encoder, next to baselines and the raw vectors.
@@ -125,6 +135,10 @@ def evaluate(
         Resamples of the units.
     most_pairs : int, optional
         Of rows and stored rows that recall@10 compares; None for all.
+    store : str, optional
+        A vector store in `firstk.data.STORES`, such as "pgvector": score what it holds under its own comparison, in
+        its bytes, with the oversampling that rescoring needs, in place of `precisions`. The metric has to be one of a
+        search; "auto" is recall@10 where the objective's own is none.
     progress : callable (str) -> None
         Told what has been evaluated.
 
@@ -151,7 +165,12 @@ def evaluate(
         raise bad_parameter("draws", "evaluate", "an int of at least 0", draws)
     data = replace(data)  # what rows remember is true while nobody writes into them: within this call
     data = told_apart(data, fitted.learned)
+    held = None if store is None else find_store(store, "evaluate")
+    if held is not None and not held.forms:
+        held = None  # files hold every precision
     name = lead_metric(fitted, data) if metric == "auto" else metric
+    if held is not None:
+        name, precisions = _searched_metric(name, metric, data), ("float32",)
     data = affordable(data, check_metric(name, data), most_pairs)
     if name == "recall@10" and isinstance(data, Rows):
         full_width_neighbors(fitted, data)  # once, before threads ask for them
@@ -174,17 +193,32 @@ def evaluate(
         found_sizes = beside.submit(lambda: (default_bytes(fitted) if sizes is None else sizes) if bits else ())
         found = grid.curves(others, progress)
         grid = replace(grid, sizes=tuple(found_sizes.result()))
-    if rounded and name not in OWN_METRICS:
+    if (rounded or held is not None) and name not in OWN_METRICS:
         others = {code: others[code] for code in rivals(found, fitted, others, METRICS[name].raw(fitted, grid.asked))}
     if names and not any(precision.name == "float32" for precision in names):  # swept for `rivals` alone
         found = [one for one in found if one.point.code]
     found += grid.rounded(others if rounded else {}, progress)
-    if product_quantizer and name not in OWN_METRICS:
+    if held is not None:
+        found += grid.in_store(held, others, found, progress)
+    elif product_quantizer and name not in OWN_METRICS:
         found += grid.product_quantizers(progress)
     if latency:
         times = dict(search_times(fitted, data.stored, grid.ks, searched))
         found = [replace(one, point=_timed_point(one.point, times)) for one in found]
-    return grid.tabulated(found, n_searched=searched if latency else None)
+    return replace(
+        grid.tabulated(found, n_searched=searched if latency else None), store="" if held is None else held.name
+    )
+
+
+def _searched_metric(name: str, asked: str, data: Data) -> str:
+    """Return a metric of a search, which is what a store is for."""
+    if name in SEARCHES:
+        return name
+    if asked != "auto":
+        raise InvalidInputError(
+            f"A store is searched, and the metric '{name}' compares nothing. Use one of {', '.join(SEARCHES)}."
+        )
+    return "recall@10" if isinstance(data, Rows) else "positive_recall@10"
 
 
 def told_apart(data: Data, learned: np.ndarray | None) -> Data:
@@ -565,6 +599,69 @@ class _Grid:
                 cut = encoder[: lengths[-1]]
                 found += self._scored(cut, code, lengths, precision.name, storage, queries=queries)
         return found
+
+    def in_store(
+        self, store: Store, rivals: Mapping[str, FittedEncoder], found: Sequence[Measured], progress: Progress
+    ) -> list[Measured]:
+        """Score the encoder, rivals and the raw vectors in every form of a store; float32 as it was measured."""
+        codes: dict[str, tuple[Any, Sequence[int]]] = {"": (EncodedOnce(self.encoder, self.data), self.ks)}
+        codes |= {
+            code: (EncodedOnce(baseline, self.data), [k for k in self._coarser_lengths() if k <= baseline.d])
+            for code, baseline in rivals.items()
+        }
+        codes[RAW] = self._columns, [self.encoder.p]
+
+        def jobs() -> Iterator[Job]:
+            for form in store.forms:
+                for code, (encoder, ks) in codes.items():
+                    lengths = [k for k in ks if form.fits(k)]
+                    if form.rescored:  # of the code and of the raw vectors, where the store rounds these itself
+                        told = code in ("", RAW) and can_rescore(self.data, self.metric)
+                        lengths = [k for k in lengths if told and (self.every or k in (*ladder(k + 1), encoder.d))]
+                    yield f"{store.name}, {form.name}", partial(self._in_form, form, code, encoder, lengths)
+
+        taken = [
+            Measured(replace(one.point, form=form.name, bytes=form.bytes(one.point.k)), one.values)
+            for form in store.forms
+            for one in (*found, *self.as_they_came())
+            if (form.precision, form.rescored) == ("float32", False)
+            and one.point.precision == "float32"
+            and one.point.code in codes
+            and one.point.k in codes[one.point.code][1]
+            and form.fits(one.point.k)
+        ]
+        for name, measured in self._beside_one_another(lambda job: (job[0], job[1]()), jobs()):
+            progress(name)
+            taken += measured
+        return taken
+
+    def _in_form(self, form: Form, code: str, encoder: Any, ks: Sequence[int]) -> list[Measured]:
+        """Score codes of one store's form, each length by itself."""
+        measured: list[Measured] = []
+        if not form.rescored and form.precision == "float32":  # measured before
+            return measured
+        for k in ks:
+            cut, oversampling = encoder[:k], None
+            scores: PerRowScores
+            if form.rescored:
+                assert can_rescore(self.data, self.metric)
+                oversampling, scores = rescored(cut, self.data, self.metric, form, k)
+            else:
+                Z = cut.coordinates(self.data.stored, owner="evaluate")
+                storage = as_compared(form.precision, Z[:: -(-len(Z) // FITTED_ROWS)], unit=cut.normalized)
+                columns = np.array([columns_compared(form.precision, k)])
+                scores = per_row_scores(cut, self.data, self.metric, columns, storage)
+            once = 0 if code == RAW else encoder.stored_once(slice(k))
+            measured += self._measured(
+                [
+                    Point(
+                        k, form.precision, form.bytes(k), 0.0, code=code, queries=form.queries, stored_once=once,
+                        form=form.name, oversampling=oversampling,
+                    )
+                ],
+                scores,
+            )  # fmt: skip
+        return measured
 
     def _strings(self, encoder: FittedEncoder, code: str) -> BitStrings | None:
         if code == PLAIN:  # bits of columns as they are keep less than those of PCA

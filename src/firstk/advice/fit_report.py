@@ -208,7 +208,7 @@ def _checked_shape(shape: tuple[int, ...] | None, task: FileTask, encoder: Fitte
     if shape is not None and math.prod(shape) != encoder.p:
         raise InvalidInputError(
             f"Images of {'x'.join(map(str, shape))} have {math.prod(shape)} values, and the vectors have {encoder.p}. "
-            "Give the shape of one image, such as --image 28x28."
+            "Give the shape of one image, such as image=28x28."
         )
     side = math.isqrt(task.width)
     if shape is None and task.vectors == "pixels" and side**2 == task.width:

@@ -77,19 +77,19 @@ class VectorSource:
     def check(self) -> None:
         """Raise for options that belong to judgements or pairs, where there are none."""
         given = {
-            "--queries": self.queries, "--id": self.ids or self.by_row or None,
-            "--filter": self.filter, "--queries FILE:WEIGHT": self.query_weight,
+            "queries=": self.queries, "ids=": self.ids, "by_row=True": self.by_row or None,
+            "filter=": self.filter, "query_weight=": self.query_weight,
         }  # fmt: skip
         useless = [option for option, value in given.items() if value is not None]
         if useless and not self.judged:
             raise InvalidInputError(
-                f"{' and '.join(useless)} belong to --relevance or --pairs, which name queries and documents. Give one "
+                f"{' and '.join(useless)} belong to relevance= or pairs=, which name queries and documents. Give one "
                 "of them."
             )
         if self.query_weight is not None and self.queries is None:
-            raise InvalidInputError("The weight of each query is a column of --queries, which is missing.")
+            raise InvalidInputError("The weight of each query is a column of queries=, which is missing.")
         if self.pairs is not None and (self.label is not None or self.labels is not None):
-            raise InvalidInputError("Pairs have scores, not labels: leave --label out, or --pairs.")
+            raise InvalidInputError("Pairs have scores, not labels: leave label= out, or pairs=.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +156,7 @@ def read_held_out(place: VectorSource, file: str) -> Rows:
     """Read the rows of a user's own held-out file."""
     if place.labels is not None:
         raise InvalidInputError(
-            "A held-out file has its labels in a column of its own: name the column with --label, or hold out a "
+            "A held-out file has its labels in a column of its own: name the column with label=, or hold out a "
             "share of the rows."
         )
     rows = read_rows(file, vectors=place.vectors, label=place.label, nan=place.nan)
@@ -190,7 +190,9 @@ def open_labeled(
 ) -> LabeledTable:
     """Open what `read_rows` reads as a stream, in bounded memory."""
     if label is not None and labels is not None:
-        raise InvalidInputError("Labels come from a column or from a file of their own (--label), not from both.")
+        raise InvalidInputError(
+            "Labels come from a column or from a file of their own (label= or labels=), not from both."
+        )
     names = _split(label)
     table = open_vectors(path, vectors, beside=names, nan=nan)
     return LabeledTable(table, names, None if labels is None else _labels_of(labels, table), label or labels)

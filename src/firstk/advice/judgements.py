@@ -106,7 +106,7 @@ def read_judged(place: VectorSource, *, same_width: bool = True) -> Judged:
     Unless `same_width`, queries may have another width than documents: two models made them.
     """
     if place.pairs is not None and place.relevance is not None:
-        raise InvalidInputError("Pairs come from --pairs or from --relevance, not from both: leave one out.")
+        raise InvalidInputError("Pairs come from pairs= or from relevance=, not from both: leave one out.")
     graded = place.relevance is not None
     spec = str(place.relevance if graded else place.pairs)
     source, held, names = read_columns(
@@ -116,7 +116,7 @@ def read_judged(place: VectorSource, *, same_width: bool = True) -> Judged:
     named = [_names_rows(column) for column in columns[:2]]
     if not all(named):
         if any(named):
-            swapped = " Or were --queries and --relevance swapped?" if graded and place.queries is not None else ""
+            swapped = " Or were queries= and relevance= swapped?" if graded and place.queries is not None else ""
             raise InvalidInputError(
                 f"'{source}' names rows in one column only: {names[named.index(False)]!r} holds no ids or row numbers. "
                 f"Name the two columns that do, as in '{source}:query,document'.{swapped}"
@@ -389,8 +389,8 @@ def _fields(place: VectorSource, queries: RowsOfFile, documents: RowsOfFile) -> 
 def _of_vectors(place: VectorSource, source: File, names: Sequence[str], graded: bool) -> Judged:
     """Read pairs of vectors."""
     given = {
-        "--id": place.ids or place.by_row or None, "--queries": place.queries, "--filter": place.filter,
-        "--relevance": place.relevance,
+        "ids=": place.ids, "by_row=True": place.by_row or None, "queries=": place.queries, "filter=": place.filter,
+        "relevance=": place.relevance,
     }  # fmt: skip
     useless = [option for option, value in given.items() if value is not None]
     if useless or graded:
@@ -438,14 +438,14 @@ class RowNames:
             return None
         names = [name.strip() for name in self.ids.split(",") if name.strip()]
         if len(names) not in (1, 2):
-            raise InvalidInputError(f"--id is COLUMN, or QUERYCOLUMN,DOCUMENTCOLUMN. Got '{self.ids}'.")
+            raise InvalidInputError(f"ids= is COLUMN, or QUERYCOLUMN,DOCUMENTCOLUMN. Got '{self.ids}'.")
         return names[0], names[-1]
 
     def rows(self, columns: Sequence[np.ndarray], tables: Sequence[VectorTable], source: object) -> list[np.ndarray]:
         """Return the file rows that both columns of `source` name, each in its own table."""
         if self.by_row:
             if self.ids is not None:
-                raise InvalidInputError("Rows are named by ids (--id COLUMN) or by numbers (--id :row), not by both.")
+                raise InvalidInputError("Rows are named by ids= or by numbers (by_row=True), not by both.")
             return [_numbers(*side, source) for side in zip(columns, tables, SIDES, strict=True)]
         named = self.columns()
         if named is None:
@@ -479,14 +479,14 @@ def _settled(columns: Sequence[np.ndarray], tables: Sequence[VectorTable], sourc
     if numbers:
         held = "; ".join(dict.fromkeys(one.why for one in ids if one.rows is None))
         raise InvalidInputError(
-            f"'{source}' names rows by numbers such as {_shown(columns, 0)}: ids or row numbers? {held}. Say --id "
-            ":row if they are row numbers (from 0), or name the column that holds such ids with --id."
+            f"'{source}' names rows by numbers such as {_shown(columns, 0)}: ids or row numbers? {held}. Say "
+            "by_row=True if they are row numbers (from 0), or name the column that holds such ids with ids=."
         )
     why = next(one.why for one in ids if one.rows is None)
     read_as_numbers = f" As row numbers: {wrong}" if all(column.dtype.kind in "iu" for column in columns) else ""
-    elsewhere = " Queries of another file: --queries." if tables[0] is tables[1] and ids[0].rows is None else ""
+    elsewhere = " Queries of another file: queries=." if tables[0] is tables[1] and ids[0].rows is None else ""
     raise InvalidInputError(
-        f"{why[0].upper()}{why[1:]}. Name the column that holds such ids with --id.{elsewhere}{read_as_numbers}"
+        f"{why[0].upper()}{why[1:]}. Name the column that holds such ids with ids=.{elsewhere}{read_as_numbers}"
     )
 
 
@@ -497,7 +497,7 @@ def _check_one_name(named: tuple[str, str], tables: Sequence[VectorTable]) -> No
         having, lacking = (tables[there.index(held)].path for held in (True, False))
         raise InvalidInputError(
             f"'{having}' has a column {named[0]!r}, and '{lacking}' has none. If the two files call their ids "
-            "differently: --id QUERYCOLUMN,DOCUMENTCOLUMN."
+            "differently: ids=QUERYCOLUMN,DOCUMENTCOLUMN."
         )
 
 
@@ -530,7 +530,7 @@ def _found_ids(column: np.ndarray, table: VectorTable, what: str, source: object
         names = " and ".join(repr(one.column) for one in found)
         raise InvalidInputError(
             f"The {what}s of '{source}' are in {names} of '{table.path}', in other rows. Name the one that is meant "
-            f"with --id: --id {found[0].column}"
+            f"with ids='{found[0].column}'."
         )
     return found[0] if found else _Ids(why=why)
 
@@ -579,7 +579,7 @@ def _numbers(column: np.ndarray, table: VectorTable, what: str, source: object) 
     if numbers.dtype.kind not in "iu":
         raise InvalidInputError(
             f"'{source}' names a {what} by {str(column[0])!r}, which is no row number. Say which column of "
-            f"'{table.path}' holds such ids with --id."
+            f"'{table.path}' holds such ids with ids=."
         )
     outside = np.flatnonzero((numbers < 0) | (numbers >= table.rows))
     if len(outside):
@@ -606,8 +606,8 @@ def _two_readings(
     option = names[0] if names[0] == names[1] else ",".join(names)
     return InvalidInputError(
         f"'{source}' can be read in two ways. Its entry {at} names {_shown(columns, at)}: as ids in {where}, rows "
-        f"{ids[0][at]} and {ids[1][at]}; as row numbers, rows {numbers[0][at]} and {numbers[1][at]}. Say --id {option} "
-        "or --id :row."
+        f"{ids[0][at]} and {ids[1][at]}; as row numbers, rows {numbers[0][at]} and {numbers[1][at]}. Say "
+        f"ids='{option}' or by_row=True."
     )
 
 

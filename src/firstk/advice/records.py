@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from firstk._base.checks import is_int, is_real
-from firstk._base.json_records import LIMIT, from_json, strict_json, to_plain
-from firstk.data.remote import check_there
+from firstk._base.json_records import LIMIT, from_json, to_plain
 from firstk.encoder.storage.folder import EVALUATION, read_extra
 from firstk.exceptions import InvalidInputError
 from firstk.quality.choice import Choice
@@ -191,26 +190,6 @@ def read_report(model: str | Path) -> Report:
             f"rows of your own: firstk curve {model} TEST"
         )
     return Report.from_json(text)
-
-
-def read_curve(path: str | Path, d: int) -> Report:
-    """Read the report that ``firstk curve --json`` printed, of a model with `d` coordinates."""
-    again = "Write it again with: firstk curve MODEL VECTORS --json > curve.json"
-    check_there(str(path))
-    try:
-        values = strict_json(Path(path).read_bytes())
-    except (OSError, ValueError) as error:
-        raise InvalidInputError(f"'{path}' is no JSON document that can be read ({error}). {again}") from None
-    if not isinstance(values, dict) or "report" not in values:
-        raise InvalidInputError(f"'{path}' is not what 'firstk curve --json' prints. {again}")
-    report = Report.from_json(json.dumps(values["report"]), again=again)
-    widest = max(point.k for point in report.lead.prefixes)
-    if widest > d:
-        raise InvalidInputError(
-            f"'{path}' evaluates a code of {widest:,} coordinates, and this model has {d:,}. Give the model that was "
-            "evaluated."
-        )
-    return report
 
 
 def _is_image(shape: tuple[int, ...]) -> bool:

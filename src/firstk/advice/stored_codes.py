@@ -30,8 +30,8 @@ from firstk.metrics.scorers import Storage
 # Bytes of a code of a product quantizer: one for each group of columns.
 QUANTIZER_SIZES = (8, 16, 32, 48, 64, 96, 128)
 # Rows that a product quantizer learns from: faiss itself takes no more than 256 for each of its 256 centers. With fewer
-# than eight for each, it learns the rows by heart.
-MOST_ROWS, FEWEST_ROWS = 256 * 64, 256 * 8
+# than eight for each, it memorizes the rows.
+MOST_LEARNED, FEWEST_LEARNED = 256 * 64, 256 * 8
 # Rounds of k-means, instead of faiss' 25: the error of rows falls by less than 1 % after the tenth, and accuracy not at
 # all (docs/decisions/quality.md), while training takes longer than all else that is measured of a quantizer.
 ROUNDS = 10
@@ -241,10 +241,10 @@ def product_quantizers(rows: np.ndarray, seed: int = 0) -> Iterator[tuple[int, S
     Nothing where faiss is not installed, and of fewer than 2,048 rows.
     """
     n, p = rows.shape
-    if n < FEWEST_ROWS or find_spec("faiss") is None:
+    if n < FEWEST_LEARNED or find_spec("faiss") is None:
         return
     faiss = require("faiss", "faiss", "A product quantizer")
-    picked = np.random.default_rng(seed).permutation(n)[:MOST_ROWS]
+    picked = np.random.default_rng(seed).permutation(n)[:MOST_LEARNED]
     sample = np.ascontiguousarray(unit_rows(rows[np.sort(picked)]), dtype=np.float32)
     for size in QUANTIZER_SIZES:
         if p % size or size >= p:

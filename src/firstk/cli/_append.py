@@ -13,7 +13,6 @@ from firstk.cli._options import settings_of
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from firstk.contracts import Objective
     from firstk.estimator.prefix_encoder import PrefixEncoder
 
 
@@ -51,18 +50,15 @@ class ModelToExtend:
         if encoder.learns_from is None:
             raise InvalidInputError(
                 f"'{path}' was saved without the moments of its {rows:,} rows, so nothing can be added to it. Fit it "
-                "again with --save-moments (in Python: save(path, moments=True)); then --append adds to it."
+                "again with --set save.moments=true (in Python: save(path, moments=True)); then --append adds to it."
             )
         return cls(path, encoder, rows, command)
 
-    @property
-    def source_model(self) -> str | None:
-        """Name of the model that made the vectors, where it was given."""
-        return self.encoder.encoder_.record.source_model
-
     def objective_name(self, asked: str) -> str:
         """Return the name of its objective; raise an error if another was asked for."""
-        own = _objective_of(self.encoder).name
+        from firstk import objectives
+
+        own = objectives.resolve(self.encoder.objective).name
         if self._typed("objective") and asked != own:
             raise self._contradiction("--objective", own, asked)
         return own
@@ -100,28 +96,13 @@ class ModelToExtend:
         return f"{now - self.rows:,} {what} added to the {self.rows:,} of {self.path}: {now:,} in all."
 
 
-def check_keeps_moments(encoder: PrefixEncoder, *, pairs: bool) -> None:
-    """Raise an error, before the work, for a fit whose moments would be of no use."""
-    if encoder.problem(pairs=pairs).solver.trains:
-        raise InvalidInputError(
-            "--save-moments has no use for this fit: it is trained on the rows themselves, and nothing can be added to "
-            "it. Leave it out, or choose an objective with a closed form, such as fisher."
-        )
-
-
-def _objective_of(encoder: PrefixEncoder) -> Objective:
-    from firstk import objectives
-
-    return objectives.resolve(encoder.objective)
-
-
 def _setting(encoder: PrefixEncoder, name: str) -> object:
     """Return a parameter by its name, with what its default and "auto" stand for."""
-    from firstk import orderings
+    from firstk import objectives, orderings
 
     member, _, setting = name.partition("__")
     if setting:
-        return getattr(_objective_of(encoder), setting)
+        return getattr(objectives.resolve(encoder.objective), setting)
     if member == "ordering":
         return orderings.resolve(encoder.ordering)
     found: object = encoder.solver_ if member == "solver" and encoder.learns_from else getattr(encoder, member)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -164,9 +164,55 @@ def is_label_file(label: str | None) -> bool:
     return label is not None and (is_there(label) or (":" in label and is_there(label.rpartition(":")[0])))
 
 
+# -- parameters as options ----------------------------------------------------------------------------------------
+
+# Options of the command that runs, by the names of its parameters.
+_KNOWN: dict[str, str] = {}
+# Parameters of the library that are a part of what another option takes.
+_WITHIN = {
+    "labels": ("label", ""),
+    "by_row": ("ids", " :row"),
+    "query_weight": ("queries", " FILE:WEIGHT"),
+    "reference_labels": ("reference", " FILE:LABEL"),
+}
+# A call is Python, and left as it is.
+_PARAMETER = re.compile(
+    r"\w\((?:[^()]|\([^()]*\))*\)|(?<![\w.])([a-z_]+)=(True\b|\.\.\.|'[^'\n]*'|[\w:/.*\[\],-]*[\w*\]])?"
+)
+_CHECKED = re.compile(r"^The '(\w+)' parameter of [\w.]+ must")
+
+
+def know_options(params: Iterable[Any]) -> None:
+    """Remember the options of the command that runs."""
+    _KNOWN.clear()
+    for one in params:
+        _KNOWN[one.name] = next((word for word in one.opts if word.startswith("-")), one.metavar or one.name.upper())
+
+
+def in_options(text: str) -> str:
+    """Return a message of the library in the words of the command line.
+
+    The library names parameters: ``vectors=``, ``nan='drop'``, ``force=True``. Those of the command that runs become
+    its options: ``--vectors``, ``--nan drop``, ``--force``.
+    """
+
+    def option(found: re.Match[str]) -> str:
+        name, more = _WITHIN.get(found[1], (found[1], ""))
+        if name not in _KNOWN:
+            return found[0]
+        value = found[2] or ""
+        value = "" if more or value in ("True", "...") else value if value == "''" else value.strip("'")
+        return f"{_KNOWN[name]}{more}{' ' if value else ''}{value}"
+
+    checked = _CHECKED.match(text)
+    if checked is not None and checked[1] in _KNOWN:
+        text = f"{_KNOWN[checked[1]]} must{text[checked.end() :]}"
+    return _PARAMETER.sub(option, text)
+
+
 # -- settings by name: --set NAME=VALUE ---------------------------------------------------------------------------
 
-# Parameters of PrefixEncoder that may be set by name; others have options of their own.
+# Parameters of PrefixEncoder that may be set by name, and those of its `save`; others have options of their own.
 NAMES = ("ordering", "solver", "network", "init", "device")
 _SHAPE = "NAME=VALUE, such as objective.shrinkage=auto, ordering=sparse_prefix:8,16,32 or network=mlp:256,256"
 
@@ -189,6 +235,19 @@ def encoder_of(objective: str, given: Sequence[str], **others: Any) -> PrefixEnc
             raise InvalidInputError(f"--set {member}.{setting}: '{setting}' is no setting of this {member}. {have}")
         encoder.set_params(**{name: value})
     return encoder
+
+
+def save_settings(given: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+    """Return the settings of the encoder as they were given, and those of how it is saved, by name."""
+    others = [word for word in given if not word.startswith("save.")]
+    saved: dict[str, Any] = {}
+    for word in given:
+        name, _, text = word.removeprefix("save.").partition("=")
+        if word not in others:
+            saved[name.strip()] = text.strip() if name.strip() == "source_model" else _value(name, text.strip())
+    if set(saved) - {"moments", "source_model"} or saved.get("moments", True) not in (True, False):
+        raise InvalidInputError(f"--set takes save.moments=true and save.source_model=NAME. Got {', '.join(given)}.")
+    return others, saved
 
 
 def settings_of(given: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:

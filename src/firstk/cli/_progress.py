@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import typer
 
+from firstk.cli._options import in_options
 from firstk.exceptions import FirstkWarning
 
 
@@ -106,4 +107,4 @@ def warnings_as_notes() -> Iterator[None]:
         warnings.simplefilter("always", FirstkWarning)
         yield
     for text in dict.fromkeys(str(one.message) for one in caught):
-        typer.echo(f"firstk: note: {text}", err=True)
+        typer.echo(f"firstk: note: {in_options(text)}", err=True)

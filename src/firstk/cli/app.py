@@ -21,6 +21,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from firstk import __version__
+from firstk.cli._options import in_options, know_options
 from firstk.cli._progress import give_bars_room
 from firstk.cli.check import NO_ANSWER, check
 from firstk.cli.curve import curve
@@ -125,6 +126,7 @@ class _Command(_PlainHelp, TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Look for the files that the command is given, and run it."""
+        know_options(self.params)
         try:
             for name, value in ctx.params.items():
                 if isinstance(value, Path) and (self.name, name) not in _ADDRESSES:
@@ -137,6 +139,7 @@ class _Command(_PlainHelp, TyperCommand):
             return super().invoke(ctx)
         except FirstkError as error:
             error.exit_code = _FAILURES.get(self.name or "", FAILED)
+            error.args = (in_options(str(error)),)
             raise
 
 
@@ -256,7 +259,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (sample, "firstk sample digits -o digits.npz"),
     (diagnose, "firstk diagnose digits.npz --label label"),
     (fit, "firstk fit digits.npz --objective fisher --label label -o model/"),
-    (curve, "firstk curve model/ digits.npz --label label --keep 0.99 --precision all --plot curve.svg"),
+    (curve, "firstk curve model/ digits.npz --label label --keep 0.99 --precision all --report curve.svg"),
     (transform, "firstk transform model/ digits.npz -k 8 -o short.npz"),
     (check, "firstk check model/ digits.npz -k 8"),
     (report, "firstk report model/ -o report.html --rows 10M"),

@@ -14,6 +14,7 @@ from firstk.cli._options import (
     QuietOption,
     VectorsArgument,
     VectorsOption,
+    in_options,
     is_label_file,
 )
 from firstk.cli._progress import row_progress
@@ -77,6 +78,6 @@ def check(
             nan=nan,
             progress=progress,
         )
-    typer.echo(plain.dumps({"model": str(model), **report.to_dict()}) if json else str(report))
+    typer.echo(plain.dumps({"model": str(model), **report.to_dict()}) if json else in_options(str(report)))
     if report.refit:
         raise typer.Exit(REFIT)

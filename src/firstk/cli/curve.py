@@ -28,11 +28,12 @@ from firstk.cli._options import (
     RowsOption,
     VectorsArgument,
     VectorsOption,
+    in_options,
     place_of_options,
 )
 from firstk.cli._progress import step_progress, warnings_as_notes
 from firstk.cli.report import check_page, write_report
-from firstk.data.remote import shown_place
+from firstk.data.remote import is_there, shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.words.choice import (
     answer,
@@ -54,8 +55,6 @@ if TYPE_CHECKING:
     from firstk.encoder.fitted import FittedEncoder
     from firstk.quality.choice import Limits
 
-OWNER = "firstk curve"
-
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a saved encoder.")]
 Reference = Annotated[
     str | None,
@@ -76,17 +75,18 @@ Precisions = Annotated[
         "whose queries are bits as well."
     ),
 ]
-Latency = Annotated[float | None, typer.Option(help="Choose among codes that exact search goes through in so many ms.")]
 Length = Annotated[int | None, typer.Option("-k", min=1, help="Choose this k.")]
 Most = Annotated[int, typer.Option(min=1, help="Use at most this many rows of each file, drawn at random.")]
 ReportFile = Annotated[
-    Path | None, typer.Option("--report", help="Write the page to forward: one HTML file.", metavar="FILE")
+    Path | None,
+    typer.Option(
+        "--report", help="Write the page to forward (.html), or its two charts (.svg, .png, .pdf).", metavar="FILE"
+    ),
 ]
 OtherModel = Annotated[
     Path | None,
     typer.Option("--compare", help="Another saved encoder: does it have the same axes on these rows?", metavar="OTHER"),
 ]
-PlotFile = Annotated[Path | None, typer.Option("--plot", help="Write the picture: .svg, .png or .pdf.")]
 
 
 def curve(
@@ -103,12 +103,10 @@ def curve(
     metric: MetricName = "auto",
     keep: KeepOption = None,
     bytes_per_vector: BytesPerVectorOption = None,
-    latency: Latency = None,
     k: Length = None,
     precision: Precisions = None,
     rows: RowsOption = None,
     report: ReportFile = None,
-    plot: PlotFile = None,
     compare: OtherModel = None,
     most: Most = 5_000,
     force: ForceOption = False,
@@ -124,48 +122,48 @@ def curve(
     for the best in so many bytes. Then the score at each k, next to four baselines; --explain adds intervals and every
     precision.
     """
+    from firstk._base.checks import check_choice
+    from firstk.advice.evaluation_data import Request, read_for
     from firstk.advice.fit_report import Asked, report_on
-    from firstk.advice.read import read_for
     from firstk.encoder.fitted import FittedEncoder
+    from firstk.metrics.curve import METRICS
     from firstk.metrics.same_axes import same_axes
 
-    for file in (plot, report):
-        check_new(file, force=force)
-    _check_early(metric, plot)
-    check_page(report)
-    limits = _limits(keep, bytes_per_vector, latency, k, precision)
+    # Options are checked before anything is read.
+    check_new(report, force=force)
+    check_choice(metric, ("auto", *METRICS), "metric", "curve")
+    _check_written(report)
+    limits = _limits(keep, bytes_per_vector, k, precision)
     encoder = FittedEncoder.load(model)
     place = place_of_options(source, vectors, label, pairs, nan, queries, relevance, ids, filter)
-    settings: dict[str, Any] = {
-        "product_quantizer": True, "latency": latency is not None, "rows": rows, "most_pairs": None,
-    }  # fmt: skip
+    labels = None
+    if reference is not None and not is_there(reference) and ":" in reference:
+        file, _, column = reference.rpartition(":")
+        # Labels of the reference are a column of it, or a file of their own.
+        reference, labels = file, column if is_there(column) else f"{file}:{column}"
     with step_progress(None, quiet=quiet or json, what="evaluating") as begin, warnings_as_notes():
-        task = read_for(encoder, _request(place, reference, most, metric))
-        settings["baselines"], notes = _baselines(encoder, task, metric)
-        asked = Asked(limits, metric, settings, details=explain)
-        found, refusal = report_on(encoder, task, asked, begin)
+        task = read_for(encoder, Request(place, reference, labels, most, metric))
+        baselines, notes = _baselines(encoder, task, metric)
+        settings = {"product_quantizer": True, "rows": rows, "most_pairs": None, "baselines": baselines}
+        found, refusal = report_on(encoder, task, Asked(limits, metric, settings, details=explain), begin)
         if compare is not None:  # on the rows, left sides or documents that are evaluated
             part = next(name for name in ("X", "left", "documents") if hasattr(task.held_out, name))
             axes = same_axes(encoder, FittedEncoder.load(compare), getattr(task.held_out, part))
-    if (
-        refusal is None
-        and found.choice is not None
-        and (found.choice.advised is None or found.choice.chance is not None)
-    ):
-        refusal = InvalidInputError(answer(found.choice)[0])
+    choice = found.choice
+    if refusal is None and choice is not None and (choice.advised is None or choice.chance is not None):
+        refusal = InvalidInputError(answer(choice)[0])
     options = recorded_options(place, shared=False) if task.store == place.source else {}
-    found = replace(found, notes=(*found.notes, *notes), options=options)
-    written = [] if report is not None else ["A page to forward: the same command with --report page.html."]
-    if plot is not None:
-        _write_plot(plot, found)
-        written.append(f"Picture: {plot}")
-    if report is not None:
-        page = write_report(report, found, model, rows=rows)
-        written.append(f"Open the page: {page.resolve().as_uri()}")
-    record = _as_record(found, task, model, rows, refusal) if json else {}
+    found = replace(found, notes=tuple(map(in_options, (*found.notes, *notes))), options=options)
+    written, record = [], _as_record(found, task, model, rows, refusal) if json else {}
     if compare is not None:
-        written.insert(0, axes_line(axes, str(compare)))
+        written.append(axes_line(axes, str(compare)))
         record["same_axes"] = {"verdict": axes.verdict, "levels": axes.levels}
+    if report is None:
+        written.append("A page to forward: the same command with --report page.html.")
+    elif report.suffix.lower() in PICTURES:
+        written.append(f"Picture: {_write_picture(report, found)}")
+    else:
+        written.append(f"Open the page: {write_report(report, found, model, rows=rows).resolve().as_uri()}")
     if json:
         typer.echo(jsonlib.dumps(record, ensure_ascii=False, allow_nan=False))
     else:
@@ -174,17 +172,17 @@ def curve(
         raise refusal
 
 
-def _request(place: Any, reference: str | None, most: int, metric: str) -> Any:
-    """Return what to evaluate on; a reference may name its labels: FILE:LABEL."""
-    from firstk.advice.read import Request
-    from firstk.data.remote import is_there
+# Endings of a picture; a page has others.
+PICTURES = (".svg", ".png", ".pdf")
 
-    labels = None
-    if reference is not None and not is_there(reference) and ":" in reference:
-        file, _, column = reference.rpartition(":")
-        # Labels of the reference are a column of it, or a file of their own.
-        reference, labels = file, column if is_there(column) else f"{file}:{column}"
-    return Request(place, reference, labels, most, metric)
+
+def _check_written(path: Path | None) -> None:
+    """Raise for a page or picture that cannot be written, before long work is done for it."""
+    if path is None or path.suffix.lower() not in PICTURES:
+        return check_page(path)
+    from firstk.advice.report.figures import check_figure
+
+    return check_figure(path)
 
 
 def _baselines(encoder: FittedEncoder, task: FileTask, metric: str) -> tuple[Any, list[str]]:
@@ -194,10 +192,10 @@ def _baselines(encoder: FittedEncoder, task: FileTask, metric: str) -> tuple[Any
     from firstk.data.task import Rows
 
     if metric in OWN_METRICS:
-        return False, [f"Baselines have no {metric}; --metric probe_accuracy compares them."]
+        return False, [f"Baselines have no {metric}; metric='probe_accuracy' compares them."]
     if not isinstance(task.train, Rows):
         return baselines_of(None, p=encoder.p), [
-            "PCA and uncentred SVD are not evaluated: give rows to fit them on with --reference."
+            "PCA and uncentred SVD are not evaluated: give rows to fit them on with reference=."
         ]
     found, fitted = baselines_of(task.train.X), encoder.record.rows
     if fitted is None or task.train.n == fitted:
@@ -208,44 +206,24 @@ def _baselines(encoder: FittedEncoder, task: FileTask, metric: str) -> tuple[Any
     ]
 
 
-def _check_early(metric: str, plot: Path | None) -> None:
-    """Check options before anything is read."""
+def _limits(keep: float | None, size: int | None, k: int | None, names: str | None) -> Limits:
     from firstk._base.checks import check_choice
-    from firstk.metrics.curve import METRICS
-
-    check_choice(metric, ("auto", *METRICS), "--metric", OWNER)
-    if plot is not None:
-        from firstk.advice.report.figures import check_figure
-
-        check_figure(plot)
-
-
-def _limits(keep: float | None, size: int | None, latency: float | None, k: int | None, names: str | None) -> Limits:
-    from firstk._base.checks import bad_parameter, check_choice, check_fraction
     from firstk.data.precision import PRECISIONS
     from firstk.quality.choice import Limits
 
-    if keep is not None:
-        keep = check_fraction(keep, "--keep", OWNER, open_left=True)
-    if latency is not None and not 0 < latency < float("inf"):
-        raise bad_parameter("--latency", OWNER, "a positive number of milliseconds", latency)
-    alone = k is not None and keep is None and size is None and latency is None
     # A k of one's own is shown as it is, unless it is to be rounded.
-    usual = "float32" if alone else ",".join(PRECISIONS)
+    usual = "float32" if k is not None and keep is None and size is None else ",".join(PRECISIONS)
     asked = [name.strip() for name in (usual if names in (None, "all") else str(names)).split(",")]
     for name in asked:
-        check_choice(name, (*PRECISIONS, "binary/binary"), "--precision", OWNER)
+        check_choice(name, (*PRECISIONS, "binary/binary"), "precision", "curve")
     plain = tuple(dict.fromkeys(name.partition("/")[0] for name in asked))
-    return Limits(
-        keep, bytes_per_vector=size, seconds=None if latency is None else latency / 1e3, k=k, precisions=plain,
-        binary_queries="binary/binary" in asked,
-    )  # fmt: skip
+    return Limits(keep, bytes_per_vector=size, k=k, precisions=plain, binary_queries="binary/binary" in asked)
 
 
 # -- what is written -------------------------------------------------------------------------------------------
 
 
-def _write_plot(path: Path, found: Report) -> None:
+def _write_picture(path: Path, found: Report) -> Path:
     """Write the curves, and below them score against bytes, by an atomic write."""
     from matplotlib.figure import Figure
 
@@ -257,7 +235,7 @@ def _write_plot(path: Path, found: Report) -> None:
     lead, own = found.lead, None if found.choice is None else found.choice.own
     plot_curves([lead.curve()], lead.baselines, ax=axes[0])
     plot_tradeoff(lead, None if own is None else own.point, ax=axes[1])
-    write_figure(path, figure)
+    return write_figure(path, figure)
 
 
 def _as_record(
@@ -273,7 +251,7 @@ def _as_record(
         "choice": None if found.choice is None else found.choice.to_dict(),
         "curve": found.lead.curve().to_dict(),
         "baselines": [curve.to_dict() for curve in found.lead.baselines],
-        "refused": None if refusal is None else str(refusal),
+        "refused": None if refusal is None else in_options(str(refusal)),
         "notes": list(found.notes),
         "report": jsonlib.loads(found.to_json()),
     }
@@ -294,15 +272,17 @@ def _lines(
             answer(choice, rows) if choice.advised is not None or choice.chance is not None else [out_of_reach(choice)]
         )
         yield from (f"  {line}" for line in next_commands(choice, model, options))
-        yield from [] if explain else task.notes  # what makes scores look too good belongs to the answer
+        yield from (
+            [] if explain else map(in_options, task.notes)
+        )  # what makes scores look too good belongs to the answer
         yield ""
     if not explain:
         yield from lengths_table(lead, encoder.p)
         yield ""
-        yield f"{found.held_out} More: --explain"
+        yield f"{in_options(found.held_out)} More: --explain"
         return
     yield from [] if choice is None else explanation(choice)
-    yield found.held_out
+    yield in_options(found.held_out)
     yield from found.notes
     yield from further_lines(found.evaluations[1:])
     yield about_metric(lead.metric)

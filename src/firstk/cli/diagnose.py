@@ -43,10 +43,6 @@ KindOption = Annotated[
         metavar="auto|labels|targets",
     ),
 ]
-BytesOption = Annotated[
-    int | None,
-    typer.Option(min=1, help="Bytes that a stored vector may take: the command to run next asks for them."),
-]
 
 
 def diagnose(
@@ -58,7 +54,6 @@ def diagnose(
     ids: IdOption = None,
     filter: FilterOption = None,
     kind: KindOption = "auto",
-    bytes_per_vector: BytesOption = None,
     vectors: VectorsOption = None,
     nan: NanOption = "refuse",
     explain: ExplainOption = False,
@@ -79,7 +74,7 @@ def diagnose(
         gathered, trials, rows, total = _read(place, kind, silent)
     with step_progress(None, quiet=silent) as say:
         found = diagnose_gathered(gathered, trials, progress=say)
-    found = replace(found, command=_command(found, place, rows, bytes_per_vector), rows_in_file=total)
+    found = replace(found, command=_command(found, place, rows), rows_in_file=total)
     if json:
         typer.echo(found.to_json())
         return
@@ -136,7 +131,7 @@ def _gathered(place: VectorSource, kind: str, quiet: bool) -> tuple[Gathered, in
     return gathered, 0 if sample is None else table.rows
 
 
-def _command(found: Diagnosis, place: VectorSource, rows: VectorSource, most_bytes: int | None) -> str:
+def _command(found: Diagnosis, place: VectorSource, rows: VectorSource) -> str:
     """Return the ``firstk fit`` that fits what was chosen on all rows; empty where nothing was compared."""
     trial = None if found.ranking is None else found.ranking.chosen
     if trial is None:
@@ -154,5 +149,4 @@ def _command(found: Diagnosis, place: VectorSource, rows: VectorSource, most_byt
     if found.kind in ("labels", "targets"):
         words += ["--label", str(where.label or where.labels)]
     words += [word for pair in options.items() for word in pair]
-    words += [] if most_bytes is None else ["--bytes-per-vector", str(most_bytes)]
     return shlex.join([*words, "-o", "model"])

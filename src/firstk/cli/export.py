@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from firstk._base.atomic_file import check_new
-from firstk.cli._options import ForceOption, JsonOption, NanOption, QuietOption, VectorsOption
+from firstk.cli._options import ForceOption, JsonOption, QuietOption, VectorsOption
 from firstk.exceptions import InvalidInputError
 from firstk.words.text import number_of
 
@@ -26,21 +26,25 @@ TARGETS = ("faiss", "js", "numpy", "onnx", "sql")
 
 def export(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a saved encoder.")],
-    to: Annotated[str, typer.Option("--to", help="What to write.", metavar="onnx|faiss|numpy|sql|js")],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            help="What to write. After a colon, of faiss what is built on the codes and the metric (faiss:HNSW32,l2; "
+            "Flat and auto, which is cosine, if not given); of sql the dialect, postgresql or duckdb, and the name of "
+            "the function (sql:duckdb,encode).",
+            metavar="onnx|faiss|numpy|sql|js",
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write.")],
     k: Annotated[int | None, typer.Option("-k", help="Length of the prefix; all of it if not given.")] = None,
     documents: Annotated[
         str | None, typer.Option(help="faiss: vectors to put into the index; a file, a folder or a pattern.")
     ] = None,
-    index: Annotated[str, typer.Option(help="faiss: what is built on the codes, such as HNSW32.")] = "Flat",
     ids: Annotated[
         str | None, typer.Option("--id", help="faiss: column of the documents' ids; 'id' where there is one.")
     ] = None,
-    metric: Annotated[str, typer.Option(help="faiss: auto (cosine), cosine, inner_product or l2.")] = "auto",
-    dialect: Annotated[str, typer.Option(help="sql: postgresql (a function) or duckdb (a macro).")] = "postgresql",
-    name: Annotated[str, typer.Option(help="sql: what the function is called.")] = "firstk_encode",
     vectors: VectorsOption = None,
-    nan: NanOption = "refuse",
     force: ForceOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -56,7 +60,9 @@ def export(
     """
     from firstk._base.checks import check_choice
 
-    check_choice(to, TARGETS, "--to", "firstk export")
+    to, _, more = to.partition(":")
+    check_choice(to, TARGETS, "to", "export")
+    settings = _settings(to, [part.strip() for part in more.split(",") if part.strip()])
     check_new(out, force=force)
     from firstk.estimator.prefix_encoder import PrefixEncoder
 
@@ -69,23 +75,40 @@ def export(
             raise InvalidInputError(f"{what} holds the encoder alone. Leave --documents out, or export to faiss.")
         if to == "numpy":
             check_new(out.with_suffix(".npz"), force=force)
-        facts = _to_program(encoder, to, k, out, {"dialect": dialect, "name": name} if to == "sql" else {})
+        facts = _to_program(encoder, to, k, out, settings)
     else:
-        table = _opened(documents, vectors, ids, nan)
+        table = _opened(documents, vectors, ids)
         names = _ids_of(table, ids)
         if names is not None and not names.in_index:
             check_new(names.file(out), force=force)
-        facts = _to_faiss(encoder, k, out, names, index=index, metric=metric, documents=table, progress=not quiet)
+        facts = _to_faiss(encoder, k, out, names, **settings, documents=table, progress=not quiet)
     facts = {"path": str(out), "to": to, "input_width": encoder.encoder_.p} | facts
     typer.echo(json.dumps(facts) if as_json else _text(facts))
 
 
-def _opened(documents: str | None, vectors: str | None, ids: str | None, nan: str) -> VectorTable:
+def _settings(to: str, parts: list[str]) -> dict[str, str]:
+    """Return what follows the colon of ``--to``, by name."""
+    if to == "faiss":
+        # The description of an index may have commas of its own.
+        metric = parts.pop() if parts and parts[-1] in ("auto", "cosine", "inner_product", "l2") else "auto"
+        return {"index": ",".join(parts) or "Flat", "metric": metric}
+    if to == "sql":
+        from firstk.integrations.standalone import DIALECTS
+
+        names = [part for part in parts if part not in DIALECTS]
+        dialect = next((part for part in parts if part in DIALECTS), "postgresql")
+        return {"dialect": dialect, "name": ",".join(names) or "firstk_encode"}
+    if parts:
+        raise InvalidInputError(f"Nothing follows --to {to}. Got {', '.join(parts)}.")
+    return {}
+
+
+def _opened(documents: str | None, vectors: str | None, ids: str | None) -> VectorTable:
     if documents is None:
-        raise InvalidInputError("A faiss index needs vectors to hold. Pass --documents FILE.")
+        raise InvalidInputError("A faiss index needs vectors to hold: --documents FILE.")
     from firstk.data.files import open_vectors
 
-    return open_vectors(documents, vectors=vectors, beside=() if ids is None else (ids,), nan=nan)
+    return open_vectors(documents, vectors=vectors, beside=() if ids is None else (ids,))
 
 
 @dataclass(frozen=True, eq=False)

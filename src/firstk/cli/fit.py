@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from firstk._base.atomic_file import beside, check_new
-from firstk.cli._append import ModelToExtend, check_keeps_moments
+from firstk.cli._append import ModelToExtend
 from firstk.cli._options import (
     BytesPerVectorOption,
     ExplainOption,
@@ -31,7 +31,9 @@ from firstk.cli._options import (
     VectorsOption,
     encoder_of,
     image_of,
+    in_options,
     place_of_options,
+    save_settings,
 )
 from firstk.cli._progress import looked_at, row_progress, step_progress, warnings_as_notes
 from firstk.exceptions import InvalidInputError
@@ -67,15 +69,16 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="As in Python: objective.shrinkage=auto, ordering=sparse_prefix:8,16,32, network=mlp:256. Repeatable.",
+        help="As in Python: objective.shrinkage=auto, ordering=sparse_prefix:8,16,32, network=mlp:256; "
+        "save.moments=true, save.source_model=NAME. Repeatable.",
     ),
 ]
 Image = Annotated[str | None, typer.Option(metavar="SHAPE", help="Vectors are images: 28x28 or 32x32x3.")]
-SourceModel = Annotated[str | None, typer.Option(metavar="NAME", help="The model that made the vectors.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue a fit that was stopped.")]
 Dask = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Let a dask cluster read the files.")]
-Append = Annotated[Path | None, typer.Option(metavar="MODEL", help="Add rows to a model with --save-moments.")]
-SaveMoments = Annotated[bool, typer.Option("--save-moments", help="Keep what --append needs.")]
+Append = Annotated[
+    Path | None, typer.Option(metavar="MODEL", help="Add rows to a model that was fitted with --set save.moments=true.")
+]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Of the split and of training.")]
 
 
@@ -96,10 +99,8 @@ def fit(
     components: Components = None,
     settings: Settings = None,
     image: Image = None,
-    source_model: SourceModel = None,
     seed: Seed = 0,
     append: Append = None,
-    save_moments: SaveMoments = False,
     resume: Resume = False,
     dask: Dask = None,
     nan: NanOption = "refuse",
@@ -117,7 +118,8 @@ def fit(
     from firstk.advice.evaluate import expected_seconds
     from firstk.advice.fit_report import Asked, report_on
     from firstk.advice.read import open_task
-    from firstk.encoder.storage.folder import check_target
+    from firstk.data.task import Rows
+    from firstk.encoder.storage.folder import EVALUATION, check_target
     from firstk.moments.checkpoint import Checkpoint
     from firstk.quality.choice import Limits
 
@@ -125,18 +127,23 @@ def fit(
     if held_out == "0" and (keep is not None or bytes_per_vector is not None):
         raise InvalidInputError("--keep and --bytes-per-vector choose by held-out rows: leave --held-out 0 out.")
     shown = looked_at(quiet or as_json)
+    given, saved = save_settings(settings or ())
     base = None if append is None else ModelToExtend.read(append, context)
     if base is not None:
-        objective, source_model = base.objective_name(objective), source_model or base.source_model
+        objective = base.objective_name(objective)
+        saved = {"source_model": base.encoder.encoder_.record.source_model} | saved | {"moments": True}
     encoder = encoder_of(
-        objective, settings or (), n_components=components, random_state=seed, verbose="auto" if shown else False
+        objective, given, n_components=components, random_state=seed, verbose="auto" if shown else False
     )
     place = place_of_options(source, vectors, label, pairs, nan, queries, relevance, ids, filter)
-    from_pairs = _learns_pairs(encoder, place, settings or (), base)
+    from_pairs = _learns_pairs(encoder, place, given, base)
     if base is not None:
-        encoder = base.extended_as(encoder, settings or (), pairs=from_pairs)
-    elif save_moments:
-        check_keeps_moments(encoder, pairs=from_pairs)
+        encoder = base.extended_as(encoder, given, pairs=from_pairs)
+    elif saved.get("moments") and encoder.problem(pairs=from_pairs).solver.trains:
+        raise InvalidInputError(
+            "--set save.moments has no use for this fit: it is trained on the rows themselves, and nothing can be "
+            "added to it. Leave it out, or choose an objective with a closed form, such as fisher."
+        )
     kept = Checkpoint(beside(out, ".checkpoint"), resume=resume)
     if resume and encoder.problem(pairs=from_pairs).solver.trains:
         typer.echo(
@@ -155,8 +162,13 @@ def fit(
                 typer.echo(f"firstk: evaluating takes about {seconds:.0f} seconds.", err=True)
             with step_progress(None, quiet=not shown, what="evaluating") as begin:
                 report, _ = report_on(encoder, task, Asked(limits, image_shape=shape), begin)
-            report = replace(report, options=recorded_options(place, shared=True))
-        _save(encoder, task, report, out, source_model, moments=save_moments or base is not None)
+            notes = tuple(map(in_options, report.notes))
+            report = replace(report, notes=notes, options=recorded_options(place, shared=True))
+        if report is not None:
+            saved["curve"] = report.lead.curve() if report.evaluations else None
+            saved["held_out"] = (task.held_out.X, task.held_out.y) if isinstance(task.held_out, Rows) else None
+            saved |= {"choice": report.choice, "extra": {EVALUATION: report.to_json()}}
+        encoder.save(out, **saved)
     if base is not None:
         typer.echo(f"firstk: note: {base.added_to(encoder)}", err=True)
     printed = (
@@ -212,27 +224,6 @@ def _learn(encoder: PrefixEncoder, task: FileTask, kept: Checkpoint, dask: str |
             encoder.partial_fit(train.documents)
     raise_if_interrupted(encoder)
     encoder.set_params(verbose=False)  # whether a bar was shown is no part of the model
-
-
-def _save(
-    encoder: PrefixEncoder, task: FileTask, report: Report | None, out: Path, source_model: str | None, *, moments: bool
-) -> None:
-    from firstk.data.task import Rows
-    from firstk.encoder.storage.folder import EVALUATION
-
-    if report is None:
-        encoder.save(out, source_model=source_model, moments=moments)
-        return
-    data = task.held_out
-    encoder.save(
-        out,
-        curve=report.lead.curve() if report.evaluations else None,
-        choice=report.choice,
-        source_model=source_model,
-        extra={EVALUATION: report.to_json()},
-        moments=moments,
-        held_out=(data.X, data.y) if isinstance(data, Rows) else None,
-    )
 
 
 @contextmanager
@@ -311,11 +302,11 @@ def _lines(encoder: PrefixEncoder, task: FileTask, report: Report | None, out: P
         return
     if explain:
         yield from [] if report.choice is None else explanation(report.choice)
-        yield report.held_out
+        yield in_options(report.held_out)
         yield from report.notes
         if report.evaluations:
             yield about_metric(report.lead.metric)
             yield from further_lines(report.evaluations[1:])
     else:
-        yield from task.notes
+        yield from map(in_options, task.notes)
     yield f"A page to forward: firstk report {out} -o report.html" + ("" if explain else ". More: --explain")

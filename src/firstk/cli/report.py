@@ -21,18 +21,7 @@ if TYPE_CHECKING:
 def report(
     model: Annotated[Path, typer.Argument(help="Folder that 'firstk fit' wrote.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path("report.html"),
-    curve: Annotated[
-        Path | None,
-        typer.Option(
-            "--curve",
-            metavar="FILE",
-            help="What 'firstk curve MODEL ... --json' printed: report on that evaluation instead of the saved one.",
-        ),
-    ] = None,
     rows: RowsOption = None,
-    k: Annotated[
-        int | None, typer.Option("-k", min=1, help="Recommend this k; as float32, unless --keep is given too.")
-    ] = None,
     keep: Annotated[
         float | None,
         typer.Option(
@@ -57,45 +46,26 @@ def report(
     coordinate is worth and, for images, what k coordinates see; a slider over k moves all of it. The page needs no
     network, prints, and follows light and dark.
     """
-    from firstk.advice.records import read_curve, read_report
-    from firstk.encoder.storage.folder import read_manifest
+    from firstk.advice.records import read_report
+    from firstk.quality.choice import Limits
+    from firstk.quality.choose import choose
 
     check_new(out, force=force)
-    found = read_report(model) if curve is None else read_curve(curve, int(read_manifest(model).config["d"]))
-    found = asked_again(found, k, keep, bytes_per_vector)
+    found = read_report(model)
+    if (keep, bytes_per_vector) != (None, None) or found.choice is None:  # of the scores that were saved
+        try:
+            found = replace(found, choice=choose(found.lead, Limits(keep, bytes_per_vector=bytes_per_vector)))
+        except InvalidInputError as error:
+            if bytes_per_vector is not None or "means nothing" not in str(error):
+                raise
+            found = replace(found, choice=None)  # a share of a score that is not positive
     page = write_report(out, found, model, rows=rows)
     lines = [f"Open the page: {page.resolve().as_uri()}"]
     if found.choice is not None:
         lines.append(f"Its first line: {headline(found.choice)}")
-    if (curve, k, keep, bytes_per_vector) == (None, None, None, None):
+    if (keep, bytes_per_vector) == (None, None):
         lines.append("Another choice: --bytes-per-vector or --keep. The page of a 'firstk curve': --report there.")
     typer.echo("\n".join(lines))
-
-
-def asked_again(found: Report, k: int | None, keep: float | None, bytes_per_vector: int | None) -> Report:
-    """Return a report that chooses by other limits, using the scores that were saved; nothing is computed again."""
-    from firstk._base.checks import bad_parameter, check_fraction
-    from firstk.quality.choice import Limits
-    from firstk.quality.choose import choose
-
-    if (k, keep, bytes_per_vector) == (None, None, None) and found.choice is not None:
-        return found
-    if keep is not None:
-        keep = check_fraction(keep, "keep", "report", open_left=True)
-    lengths = found.lead.curve().k
-    if k is not None and k not in lengths:
-        near = min(lengths, key=lambda own: abs(own - k))
-        allowed = f"a prefix length of this evaluation, up to {lengths[-1]}; the nearest is {near}"
-        raise bad_parameter("k", "report", allowed, k)
-    limits = Limits(keep, bytes_per_vector=bytes_per_vector, k=k)
-    if k is not None and keep is None and bytes_per_vector is None:
-        limits = replace(limits, precisions=("float32",))
-    try:
-        return replace(found, choice=choose(found.lead, limits))
-    except InvalidInputError:
-        if bytes_per_vector is not None or k is not None:
-            raise
-        return replace(found, choice=None)  # a share of a score that is not positive
 
 
 def write_report(out: Path, found: Report, model: Path, *, rows: int | None = None) -> Path:

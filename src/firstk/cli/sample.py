@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from firstk._base.atomic_file import check_new
-from firstk.cli._options import ForceOption, JsonOption
+from firstk.cli._options import ForceOption
 
 PARTS = ("all", "train", "test")
 
@@ -28,7 +28,6 @@ def sample(
     ] = None,
     part: Annotated[str, typer.Option(help="Which rows to write.", metavar="all|train|test")] = "all",
     force: ForceOption = False,
-    json: JsonOption = False,
 ) -> None:
     """Write a small built-in data set to a file, to try the other commands on: questions to a bank, or digits.
 
@@ -44,9 +43,4 @@ def sample(
     out = Path(f"{name}.npz") if out is None else out
     check_new(out, force=force)
     written = write_sample(name, out, None if part == "all" else part)
-    if json:
-        from json import dumps
-
-        typer.echo(dumps(written))
-    else:
-        typer.echo(f"{written['rows']:,} vectors of {written['width']} in {out}, with columns {written['columns']}.")
+    typer.echo(f"{written['rows']:,} vectors of {written['width']} in {out}, with columns {written['columns']}.")

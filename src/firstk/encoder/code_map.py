@@ -51,5 +51,5 @@ class CodeMap:
         """Raise InvalidInputError: embedded bits belong to encoders."""
         raise InvalidInputError(
             f"{self.name} has no embedded bits: those are fitted with an encoder. Choose a precision "
-            "(--precision int8), or write float32 and fit an encoder on that file."
+            "such as precision='int8', or write float32 and fit an encoder on that file."
         )

@@ -12,7 +12,7 @@ from firstk.quality.choice import Choice
 from firstk.quality.curve import PrefixCurve
 
 # Objectives that similarity stands for, by what it keeps or learns from.
-_SIMILARITY = ("pairs", "neighbors", "dot_products", "projections")
+_SIMILARITY = ("pairs", "neighbors", "dot_products", "projections", "variance")
 _Positions = Annotated[int, Allowed("an int of at least 0", lambda n: n >= 0)]
 
 

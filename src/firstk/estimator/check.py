@@ -1,7 +1,7 @@
 """Does an encoder still fit? Rows of today compared with those of the fit, and a verdict by the quality that is lost.
 
 The verdict goes by the size of the effect: how much less of the full vectors' neighbors (and of the objective's score,
-with labels or targets) the first k coordinates find than they did at the fit. Tests of drift are told beside it. With
+with labels or targets) the first k coordinates find than they did at the fit. Tests of drift are reported as well. With
 enough rows they are always significant, and a significant drift that costs nothing is no reason to fit again.
 """
 
@@ -163,8 +163,7 @@ class CheckReport:
             margin = max(one.profile_margin for one in limited)
             return (
                 f"more would not either, as what it kept at the fit is known to {_percent(margin)} % only. Compare "
-                f"with more rows of that time, of which up to {MOST_OTHER_ROWS:,} are scored: --against FILE, "
-                "check(X, against=X_then)"
+                f"with more rows of that time, of which up to {MOST_OTHER_ROWS:,} are scored, by against="
             )
         if self.rows < MOST_OTHER_ROWS:
             return f"check more, up to {MOST_OTHER_ROWS:,} are scored"
@@ -316,7 +315,7 @@ def check_rows(
         raise InvalidInputError(
             "This model holds no profile of the rows of its fit, to which new rows could be compared: it was "
             f"fitted on fewer than {ENOUGH} rows. Give rows of that time: "
-            "check(X, against=X_then) (--against FILE), or fit and save it again."
+            "against=, or fit and save it again."
         )
     k = _length(encoder, then) if k is None else check_prefix(k, encoder.d, "check")
     now = rows.profile(tuple(then.scores[RECALL].sizes.tolist()), k)

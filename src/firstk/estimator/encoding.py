@@ -76,42 +76,33 @@ class Wish:
         if self.like is not None and given:
             raise InvalidInputError(
                 f"The length and the precision of codes like those of '{self.like}' are in that file. Leave out "
-                f"{' and '.join(_OPTIONS[name] for name in given)}, or 'like' (--like)."
+                f"{' and '.join(f'{name}=' for name in given)}, or like=."
             )
         if not self.embedded:
             if self.metric is not None:
                 raise InvalidInputError(
                     f"A metric ({self.metric!r}) is chosen for embedded bits only, and these codes are "
-                    f"{self.precision or 'float32'}. Leave out 'metric' (--metric), or say how many bytes: "
-                    "bytes_per_vector=32 (--bytes-per-vector 32)."
+                    f"{self.precision or 'float32'}. Leave out metric=, or say how many bytes: "
+                    "bytes_per_vector=32."
                 )
             return
         if self.k is not None:
             size = "all bytes" if self.bytes_per_vector is None else f"{self.bytes_per_vector} bytes"
             raise InvalidInputError(
                 f"Embedded bits of {size} have no k ({self.k}): bits go to the coordinates where they are worth most. "
-                "Leave out 'k' (-k), or 'bytes_per_vector' (--bytes-per-vector)."
+                "Leave out k=, or bytes_per_vector=."
             )
         if self.precision not in (None, "embedded"):
             check_choice(self.precision, PRECISIONS, "precision", _OWNER)
             raise InvalidInputError(
                 f"Codes of {self.bytes_per_vector} bytes are embedded bits, and not {self.precision}, whose bytes "
-                "follow from k. Leave out 'precision' (--precision), or give k (-k) in place of the bytes."
+                "follow from k. Leave out precision=, or give k= in place of the bytes."
             )
         if self.side == "query":
             raise InvalidInputError(
                 "Queries (side 'query') are compared with embedded bits in floating point, and not stored as bits. "
-                "Write the documents first, and the queries like them: like='short.parquet', side='query' "
-                "(--like short.parquet --side query)."
+                "Write the documents first, and the queries like them: like='short.parquet' side='query'."
             )
-
-
-_OPTIONS = {
-    "k": "'k' (-k)",
-    "precision": "'precision' (--precision)",
-    "bytes_per_vector": "'bytes_per_vector' (--bytes-per-vector)",
-    "metric": "'metric' (--metric)",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +232,7 @@ def cut_bits(held: CodeRecord, wish: Wish) -> Encoding:
     if wish.metric not in (None, held.metric):
         raise InvalidInputError(
             f"These codes were written for metric {held.metric!r}, and cutting them makes none for {wish.metric!r}. "
-            "Leave out 'metric' (--metric), or encode the vectors again."
+            "Leave out metric=, or encode the vectors again."
         )
     assert isinstance(held.precision, Embedded)
     shorter = held.precision.at(wish.bytes_per_vector)
@@ -292,16 +283,14 @@ def _like(encoder: Coder | None, table: Described, wish: Wish) -> Encoding:
 
 
 def _settled_side(encoder: Coder | None, record: CodeRecord, wish: Wish) -> str:
-    """Return the side to encode; both are possible after --like, which matters where they are encoded otherwise."""
+    """Return the side to encode; both are possible after `like`, which matters where they are encoded otherwise."""
     why = None
     if isinstance(record.precision, Embedded):
         why = f"'{wish.like}' holds embedded bits: documents like them are bits, and queries stay in floating point."
     elif encoder is not None and not np.array_equal(encoder.mean, encoder.query_mean):
         why = "This encoder was fitted on pairs and centers queries and documents differently."
     if wish.side is None and why is not None:
-        raise InvalidInputError(
-            f"{why} Say which these are: side='query' (--side query) or side='document' (--side document)."
-        )
+        raise InvalidInputError(f"{why} Say which these are: side='query' or side='document'.")
     return check_choice(wish.side or "document", SIDES, "side", _OWNER)
 
 
@@ -310,12 +299,12 @@ def _check_width(table: Described, encoder: Coder) -> None:
         size = held.precision.bytes_per_vector(held.k)
         raise InvalidInputError(
             f"'{table.path}' holds codes already: embedded bits of {size} bytes, of which every prefix is a code. Cut "
-            "them: firstk transform raw CODES --bytes-per-vector BYTES -o SHORTER."
+            "them without an encoder (the word 'raw' at the command line), by bytes_per_vector=."
         )
     if table.width == encoder.p:
         return
     made = f" (columns {', '.join(table.members[:3])}, ...)" if len(table.members) > 1 else ""
     raise InvalidInputError(
         f"The vectors of '{table.path}' have {table.width} numbers{made}, and the encoder takes {encoder.p}. Give the "
-        "vectors that it was fitted on, or name their column with vectors= (--vectors)."
+        "vectors that it was fitted on, or name their column with vectors=."
     )

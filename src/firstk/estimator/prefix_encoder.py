@@ -727,8 +727,8 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         k : int, optional
             The prefix length in use; the recommended one if not given.
         against : array-like of shape (n, p) or tuple (X, y), optional
-            Rows of the time of the fit, best some that it has not seen. If not given, the profile that was saved with
-            the model, or that of rows of the fit.
+            Rows from when the model was fitted, best some that it has not seen. If not given, the profile that was
+            saved with the model, or that of rows of the fit.
         tolerance : float in (0, 1)
             Share of the quality at the fit that may be lost.
         confidence : float in (0, 1)

@@ -477,7 +477,7 @@ def _check_conventions(objective: Objective) -> None:
     owner, own = f"{type(objective).__name__}.conventions", objective.conventions
     if not isinstance(own, Conventions):
         raise bad_parameter("conventions", type(objective).__name__, "a firstk.contracts.Conventions", own)
-    check_choice(own.scaling, ("orthonormal", "metric", "noise", "projection"), "scaling", owner)
+    check_choice(own.scaling, ("orthonormal", "metric", "noise", "projection", "power"), "scaling", owner)
     sides = ("sides",) if objective.supervision == "pairs" else ("mean", "none")
     check_choice(own.centring, sides, "centring", owner)
     check_flag(own.normalized, "normalized", owner)

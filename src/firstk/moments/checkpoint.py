@@ -44,8 +44,8 @@ class Checkpoint:
             return None
         if not self.resume:
             raise InvalidInputError(
-                f"'{self.path}' is the checkpoint of a run that was stopped. Go on from it with resume=True "
-                "(--resume), or remove it."
+                f"'{self.path}' is the checkpoint of a run that was stopped. Go on from it with resume=True, "
+                "or remove it."
             )
         arrays, facts = array_files.read(self.path)
         wanted, found = _plain(dict(self.job) | dict(job or {})), facts.get("job")

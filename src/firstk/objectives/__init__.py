@@ -18,7 +18,7 @@ from firstk.objectives.mixture import Mixture
 from firstk.objectives.noise import NOISES, GaussianNoise, Masking, image_patches
 from firstk.objectives.reconstruction import Reconstruction
 from firstk.objectives.regression import Regression
-from firstk.objectives.similarity import DotProducts, Neighbors, Pairs, Projections, Similarity
+from firstk.objectives.similarity import DotProducts, Neighbors, Pairs, Projections, Similarity, Variance
 
 REGISTRY: Registry[Objective] = Registry(
     "objective",
@@ -37,7 +37,7 @@ REGISTRY: Registry[Objective] = Registry(
         )
     },
     # What "similarity" resolves into.
-    internal={objective.name: objective for objective in (DotProducts, Neighbors, Pairs, Projections)},
+    internal={objective.name: objective for objective in (DotProducts, Neighbors, Pairs, Projections, Variance)},
     protocol=Objective,
     choices={"supervision": get_args(Supervision)},
 )
@@ -61,6 +61,7 @@ __all__ = [
     "Regression",
     "ShrinkageObjective",
     "Similarity",
+    "Variance",
     "gives_probabilities",
     "image_patches",
     "provides",

@@ -2,7 +2,8 @@
 
 *Pairs* learns from pairs of rows that are labeled as similar. *Neighbors* has no pairs and pairs each row with its
 nearest neighbor (relevance). *Projections* has the same axes and codes that hold on other kinds of vectors too.
-*DotProducts* preserves the dot products of the full width (fidelity).
+*Variance* has principal components that are whitened in part (relevance). *DotProducts* preserves the dot products of
+the full width (fidelity).
 :class:`Similarity` is the public class and resolves to one of them.
 """
 
@@ -48,6 +49,8 @@ NEIGHBOR_WEIGHTS = (0.0, 0.25, 0.5)
 FIDELITY = 0.5
 # Temperature of the softmax over cosines in training, as in most contrastive models of sentences.
 TEMPERATURE = 0.05
+# Of the variances by which coordinates of keep="variance" are divided: half-whitened (figures in docs/relevance.md).
+POWER = 0.5
 # Smaller differences between cosines of float32 vectors are rounding errors.
 _ROUNDING = 1e-6
 
@@ -58,10 +61,10 @@ class Similarity(ClosedFormObjective):
 
     Parameters
     ----------
-    keep : {"neighbors", "dot_products", "projections"}
+    keep : {"neighbors", "dot_products", "projections", "variance"}
         Without pairs: pair each row with its nearest neighbor (relevance); preserve all dot products (fidelity to the
-        full width); or the axes of neighbors with codes that are projections of the vectors, for codes of other kinds
-        of vectors than those of the fit. Ignored with pairs.
+        full width); the axes of neighbors with codes that are projections of the vectors, for codes of other kinds
+        of vectors than those of the fit; or principal components whitened by `power` (relevance). Ignored with pairs.
     shrinkage : float in [0, 1], None or "auto", default: "auto" with pairs, 0.5 with neighbors and projections
         Replaces N = St by (1 - a) St + a tr(St)/p I.
     neighbor_weight : float in [0, 1] or "auto"
@@ -73,13 +76,17 @@ class Similarity(ClosedFormObjective):
     temperature : float above 0
         With pairs and solver="gradient": cosines are divided by it in the loss. A low temperature emphasizes the
         pairs with the largest errors, a high one weights all pairs similarly.
+    power : float in [0, 1]
+        With keep="variance": each coordinate is divided by the power/2 of its variance. 0 is PCA, 1 gives all
+        coordinates the same variance.
     """
 
-    keep: str = "neighbors"
+    keep: Literal["neighbors", "dot_products", "projections", "variance"] = "neighbors"
     shrinkage: float | Literal["auto", "default"] | None = "default"
     neighbor_weight: float | Literal["auto"] = "auto"
     fidelity: float = FIDELITY
     temperature: float = TEMPERATURE
+    power: float = POWER
 
     name: ClassVar[str] = "similarity"
     supervision: ClassVar[Supervision] = "rows"
@@ -87,7 +94,8 @@ class Similarity(ClosedFormObjective):
 
     def check(self) -> None:
         """Raise an error for settings that are out of range."""
-        check_choice(self.keep, ("neighbors", "dot_products", "projections"), "keep", "Similarity")
+        check_choice(self.keep, ("neighbors", "dot_products", "projections", "variance"), "keep", "Similarity")
+        Variance(self.power).check()
         if self.shrinkage != "default":
             check_shrinkage(self.shrinkage, "Similarity")
         _check_pair_settings(self.neighbor_weight, self.fidelity, self.temperature, "Similarity")
@@ -96,8 +104,10 @@ class Similarity(ClosedFormObjective):
         """Return the objective for pairs, or the one for rows."""
         return self.for_pairs() if pairs else self.for_rows()
 
-    def for_rows(self) -> Neighbors | DotProducts:
+    def for_rows(self) -> Neighbors | DotProducts | Variance:
         """Return the objective for rows without pairs."""
+        if self.keep == "variance":
+            return Variance(self.power)
         if self.keep == "dot_products":
             return DotProducts()
         mined = Projections if self.keep == "projections" else Neighbors
@@ -170,6 +180,30 @@ class Projections(Neighbors):
 
     name: ClassVar[str] = "projections"
     conventions: ClassVar[Conventions] = Conventions("projection", "none", True, "harmonic", "recall@10")
+
+
+@dataclass(frozen=True)
+class Variance(ClosedFormObjective):
+    """Principal components whitened in part: pencil (St, I), each axis divided by ``gamma^(power / 2)``.
+
+    Cosines of vectors are dominated by the few directions in which all of them vary, and whitening gives noise the
+    weight of everything else; half of it is nearer to what people call relevant than either (docs/relevance.md).
+    """
+
+    power: float = POWER
+
+    name: ClassVar[str] = "variance"
+    supervision: ClassVar[Supervision] = "rows"
+    conventions: ClassVar[Conventions] = Conventions("power", "mean", True, "harmonic", "recall@10")
+
+    def check(self) -> None:
+        """Raise an error for a power outside [0, 1]."""
+        if not (is_real(self.power) and 0 <= self.power <= 1):
+            raise bad_parameter("power", "Similarity", "a number in [0, 1]", self.power)
+
+    def pencil(self, statistics: Statistics) -> Pencil:
+        """Return (St, I) with the power."""
+        return Pencil(M=rows_of(statistics).St, power=float(self.power))
 
 
 @dataclass(frozen=True)

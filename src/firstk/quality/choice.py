@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int, is_real
 from firstk._base.json_records import Allowed, Count, Name, NonNegative, check_fields, from_json, from_plain, to_plain
 from firstk.data.precision import PRECISIONS
+from firstk.data.stores import FORMULAS
 from firstk.exceptions import InvalidInputError
 from firstk.quality.paired import ROUNDING
 from firstk.words.text import EMBEDDED, PRODUCT_QUANTIZER, RAW
@@ -22,7 +23,7 @@ FORMAT = "firstk.Choice/1"
 KEEP, SHARES = 0.99, (0.9, 0.95, 0.99)
 # What a share may be of.
 REFERENCES = ("auto", "input", "best", "full")
-_ORDER = (*PRECISIONS, PRODUCT_QUANTIZER)
+_ORDER = tuple(dict.fromkeys((*PRECISIONS, PRODUCT_QUANTIZER, *FORMULAS)))
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,12 @@ class Point:
         Whose code it is: "" for the encoder's own, else the name of a baseline, or "raw vectors".
     stored_once : int, optional
         Bytes that all stored vectors share: axes, centroids, cells.
-    queries : {"float32", "binary"}
-        How queries are held: as they are, or as bits like the stored codes.
+    queries : {"float32", "int8", "binary"}
+        How queries are held: as they are, or rounded like the stored codes.
+    form : str
+        What a vector store calls it, where the score is under that store's own comparison (`firstk.data.stores`).
+    oversampling : int, optional
+        How many times the results a shortlist has, which float32 codes rescore.
     """
 
     k: Count
@@ -56,11 +61,13 @@ class Point:
     code: str = ""
     queries: str = "float32"
     stored_once: Annotated[int, Allowed("an int of at least 0", lambda n: n >= 0)] | None = None
+    form: str = ""
+    oversampling: Count | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
         check_choice(self.precision, _ORDER, "precision", "Point")
-        check_choice(self.queries, ("float32", "binary"), "queries", "Point")
+        check_choice(self.queries, ("float32", "int8", "binary"), "queries", "Point")
 
     def bytes_in_all(self, rows: int) -> float:
         """Return the bytes of each of so many vectors, with its share of what is stored once."""
@@ -68,13 +75,18 @@ class Point:
 
     @property
     def own(self) -> bool:
-        """True for codes of the encoder itself, asked by float32 queries."""
-        return not self.code and self.queries == "float32"
+        """True for codes of the encoder itself, asked by float32 queries or as a store does."""
+        return not self.code and self.asked
+
+    @property
+    def asked(self) -> bool:
+        """True where queries are as a search would hold them: in float32, or as a store does."""
+        return self.queries == "float32" or bool(self.form)
 
     @property
     def raw(self) -> bool:
         """True for the raw vectors as they came."""
-        return self.code == RAW and self.precision == "float32"
+        return self.code == RAW and self.precision == "float32" and not self.form
 
     @property
     def is_prefix(self) -> bool:
@@ -84,12 +96,15 @@ class Point:
     @property
     def stored_as(self) -> str:
         """The precision, and that queries are rounded too where they are: the name of a row in a table."""
-        return self.precision if self.queries == "float32" else f"{self.precision}, binary queries"
+        if self.form:
+            return self.form
+        return self.precision if self.queries == "float32" else f"{self.precision}, {self.queries} queries"
 
     @property
-    def key(self) -> tuple[str, int, bool, int, int]:
+    def key(self) -> tuple[str, bool, int, bool, str, int, int]:
         """By what points are ordered, the encoder's own first; no two points of an evaluation share it."""
-        return self.code, _ORDER.index(self.precision), self.queries != "float32", self.k, self.bytes
+        rounded = self.queries != "float32"
+        return self.code, bool(self.form), _ORDER.index(self.precision), rounded, self.form, self.k, self.bytes
 
     def __str__(self) -> str:
         if self.precision == PRODUCT_QUANTIZER:
@@ -221,6 +236,8 @@ class Choice:
         How many of all queries ask for a document that the fit has learned from.
     on_new : bool
         Whether the choice is made on searches for new documents alone, and there were others.
+    store : str
+        The vector store whose forms the choice is among.
 
     Examples
     --------
@@ -244,6 +261,7 @@ class Choice:
     chance: float | None = None
     n_known: Count | None = None
     on_new: bool = False
+    store: str = ""
 
     def __post_init__(self) -> None:
         check_fields(self)

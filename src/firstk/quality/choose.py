@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from firstk.data.precision import PRECISIONS
 from firstk.exceptions import InvalidInputError
-from firstk.quality.choice import PRODUCT_QUANTIZER, RAW, SHARES, Choice, Limits, Offer, Point
+from firstk.quality.choice import RAW, SHARES, Choice, Limits, Offer, Point
 from firstk.quality.paired import DEVIATIONS, OF_MANY, ROUNDING, TOLERANCE, Difference
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def choose(table: Evaluation, limits: Limits) -> Choice:
         "unit": table.unit,
         "n_known": table.n_known,
         "on_new": table.over_all is not None,
+        "store": table.store,
     }
     if _no_better_than_chance(table):  # a share of such a score would be a share of luck
         return Choice(reference=RAW, reference_score=table.input_score or 0.0, offers=(), chance=table.chance, **facts)
@@ -412,11 +414,14 @@ def _allowed(table: Evaluation, limits: Limits, *, own: bool) -> np.ndarray:
         return (
             bool(point.code) is not own
             and bool(supported)
-            and (point.queries == queries or (own and limits.binary_queries and point.precision != "binary"))
-            and point.code != CHANCE_CODE
+            and bool(point.form) is bool(table.store)
             and (
-                point.precision in limits.precisions or (point.precision == PRODUCT_QUANTIZER and limits.any_precision)
+                bool(point.form)
+                or point.queries == queries
+                or (own and limits.binary_queries and point.precision != "binary")
             )
+            and point.code != CHANCE_CODE
+            and (point.precision in limits.precisions or (point.precision not in PRECISIONS and limits.any_precision))
             and (limits.k is None or (point.is_prefix and point.k == limits.k))
             and (limits.bytes_per_vector is None or point.bytes <= limits.bytes_per_vector)
             and (limits.seconds is None or (point.seconds is not None and point.seconds <= limits.seconds))
@@ -430,7 +435,9 @@ def _check_within(table: Evaluation, limits: Limits) -> None:
     left = [
         o
         for o in table.own
-        if (limits.k is None or (o.is_prefix and o.k == limits.k)) and o.precision in limits.precisions
+        if (limits.k is None or (o.is_prefix and o.k == limits.k))
+        and (o.precision in limits.precisions or (o.form and limits.any_precision))
+        and bool(o.form) is bool(table.store)
     ]
     if not left:
         there = sorted({o.k for o in table.prefixes})

@@ -10,7 +10,7 @@ import base64
 import binascii
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from firstk._base.checks import bad_parameter, is_int, is_real
 from firstk._base.json_records import Count, Lengths, Name, check_fields, from_json, from_plain, to_plain
 from firstk.data.precision import PRECISIONS
+from firstk.data.stores import find_store
 from firstk.exceptions import InvalidInputError
 from firstk.quality.choice import EMBEDDED, RAW, Choice, Limits, Point
 from firstk.quality.choose import choose
@@ -63,6 +64,8 @@ class Evaluation:
         Of all queries at hand, how many ask for a document that the fit has learned from.
     over_all : Evaluation, optional
         The same points over all queries, where this evaluation is of searches for new documents.
+    store : str
+        The vector store whose forms were scored; choices are among these.
 
     Examples
     --------
@@ -95,6 +98,7 @@ class Evaluation:
     draws: Packed | None = None
     n_known: Count | None = None
     over_all: Evaluation | None = None
+    store: str = ""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -150,7 +154,7 @@ class Evaluation:
 
     def front_of(self, code: str) -> tuple[Point, ...]:
         """Return the points of one code, asked by float32 queries, that none of them beats."""
-        return tuple(_front(point for point in self.points if point.code == code and point.queries == "float32"))
+        return tuple(_front(point for point in self.points if point.code == code and point.asked))
 
     def interval_of(self, point: Point) -> tuple[float, float] | None:
         """Return the ends of a point's interval, from the draws; None where nothing was resampled."""
@@ -205,6 +209,7 @@ class Evaluation:
         seconds: float | None = None,
         relative_to: str = "auto",
         binary_queries: bool = False,
+        store: str | None = None,
     ) -> Choice:
         """Choose what to store: the cheapest that keeps a share, or the best within limits.
 
@@ -224,6 +229,9 @@ class Evaluation:
             What `keep` is a share of, as in `PrefixCurve.smallest`.
         binary_queries : bool
             Queries are rounded to bits as well.
+        store : str, optional
+            A vector store, such as "pgvector": choose among what it holds, in its bytes. What rescores a shortlist is
+            scored by ``evaluate(..., store=...)`` alone.
 
         Returns
         -------
@@ -234,7 +242,41 @@ class Evaluation:
         if names is None:
             alone = k is not None and keep is None and bytes_per_vector is None and seconds is None
             names = ("float32",) if alone else PRECISIONS
-        return choose(self, Limits(keep, relative_to, bytes_per_vector, seconds, k, tuple(names), binary_queries))
+        limits = Limits(keep, relative_to, bytes_per_vector, seconds, k, tuple(names), binary_queries)
+        return choose(self if store is None else self.at(store), limits)
+
+    def at(self, store: str) -> Evaluation:
+        """Return the evaluation of what a vector store holds, by its bytes and how it compares.
+
+        Parameters
+        ----------
+        store : str
+            A name in `firstk.data.STORES`, or a relative of one.
+        """
+        held = find_store(store, "Evaluation.choose")
+        if self.store == held.name or not held.forms:
+            return self
+        if self.store:
+            raise InvalidInputError(
+                f"This evaluation is of {self.store} and does not say what {held.name} would do. Evaluate again with "
+                f"store='{held.name}', or without a store."
+            )
+        draws = np.empty((len(self.points), 0)) if self.draws is None else self.draws.array()
+        found = list(zip(self.points, draws, strict=True))
+        for form in held.forms:
+            for point, drawn in found[: len(self.points)]:
+                alike = (point.precision, point.queries) == (form.precision, form.queries)
+                if alike and not form.rescored and form.fits(point.k):
+                    held_so = replace(point, form=form.name, bytes=form.bytes(point.k))
+                    found.append((held_so, drawn))
+        found.sort(key=lambda one: one[0].key)
+        return replace(
+            self,
+            points=tuple(point for point, _ in found),
+            draws=None if self.draws is None else Packed.of([drawn for _, drawn in found]),
+            over_all=None if self.over_all is None else self.over_all.at(store),
+            store=held.name,
+        )
 
     # -- as a record -----------------------------------------------------------------------------------------
 

@@ -171,6 +171,7 @@ def extended_axes(pencil: Pencil, old: np.ndarray, n_components: Width, eps: flo
         factor=None if pencil.factor is None else E.T @ pencil.factor,
         N=None if N is None else symmetrised(E.T @ N @ E),
         most=pencil.most,
+        power=pencil.power,
     )
     wanted = n_components - k if isinstance(n_components, int) else n_components
     with warnings.catch_warnings():
@@ -217,7 +218,7 @@ def solve_pencil(pencil: Pencil, n_components: Width, eps: float, shared: Shared
     Returns
     -------
     Solution
-        Axes orthonormal in N, gamma descending, signs by convention.
+        Axes orthonormal in N and divided by ``gamma^(power / 2)``, gamma descending, signs by convention.
     """
     R, U, gamma = _leading(pencil, n_components, eps) or _diagonalised(pencil, eps, shared)
     tolerance = _tolerance(pencil, len(gamma), eps) * np.abs(gamma).max(initial=0.0)
@@ -243,7 +244,14 @@ def solve_pencil(pencil: Pencil, n_components: Width, eps: float, shared: Shared
         vectors = np.hstack([vectors[:, raising], free, vectors[:, lowering]])
         gamma = np.concatenate([gamma[raising], np.zeros(free.shape[1]), gamma[lowering]])
     components = np.ascontiguousarray(vectors[:, :d].T)
+    if pencil.power:
+        components *= whitening(gamma[:d], pencil.power)[:, None]
     return Solution(components * signed(components)[:, None], gamma[:d].copy(), min(pinned, d))
+
+
+def whitening(gamma: np.ndarray, power: float) -> np.ndarray:
+    """Return ``gamma^(-power / 2)``; 1 where gamma is not positive, as there is nothing to divide by."""
+    return np.where(gamma > 0, gamma, 1.0) ** (-power / 2)
 
 
 def _leading(pencil: Pencil, n_components: Width, eps: float) -> tuple[None, np.ndarray, np.ndarray] | None:

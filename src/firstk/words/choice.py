@@ -301,10 +301,6 @@ def precision_lines(evaluation: Evaluation) -> Iterator[str]:
     lines = str(evaluation).splitlines()
     yield from lines[: next(i for i, line in enumerate(lines) if line.startswith("* ")) + 1]
     yield from _others(evaluation)
-    if evaluation.n_searched is not None:
-        times = {point.k: point.seconds for point in evaluation if point.seconds is not None}
-        shown = ", ".join(f"k = {k}: {1e3 * seconds:.3g}" for k, seconds in sorted(times.items()))
-        yield f"Exact search, float32, one query, {evaluation.n_searched:,} rows, milliseconds here: {shown}."
 
 
 def _others(evaluation: Evaluation) -> Iterator[str]:

@@ -53,7 +53,7 @@ def name_of(cell: JsonObject) -> str:
 
 
 def report(settings: JsonObject, results: Results) -> Findings:
-    """Report figure 9: the gap against steps, a panel a problem, a line a lambda."""
+    """Report figure 9: the gap against steps, one panel per problem, one line per lambda."""
     measures = {
         "largest_final_gap": max(min(found["gap"]) for _, found in results),
         "least_gap": min(min(found["gap"]) for _, found in results),

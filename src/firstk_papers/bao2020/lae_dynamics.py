@@ -205,7 +205,7 @@ def _censored(settings: JsonObject, results: Results) -> tuple[str, ...]:
 
 
 def overlaps(settings: JsonObject, results: Results) -> Findings:
-    """Report U^T W2 with columns of unit norm at three epochs, a row a model, and decoder columns as images."""
+    """Report U^T W2 with columns of unit norm at three epochs, one row per model, and decoder columns as images."""
     panels: list[Panel] = []
     measures: JsonDict = {}
     pictured = [(cell, result) for cell, result in results if "overlaps" in result]

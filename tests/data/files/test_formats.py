@@ -364,7 +364,7 @@ def test_nan_raises_an_error_with_the_rows_or_dropped(tmp_path, ending):
     with pytest.raises(InvalidInputError) as caught:
         open_vectors(path).read()
     assert "in 3 of the vectors from row 0 to row 299 (row 3, 120, 250)" in str(caught.value)
-    assert "--nan drop" in str(caught.value)
+    assert "nan='drop'" in str(caught.value)
     kept = np.setdiff1d(np.arange(300), [3, 120, 250])
     batches = list(open_vectors(path, nan="drop").batches(100))
     assert [batch.dropped for batch in batches] == [1, 1, 1]

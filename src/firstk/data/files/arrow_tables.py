@@ -276,7 +276,7 @@ def record_batch(
     except (pa.ArrowException, ValueError, NotImplementedError) as error:
         raise InvalidInputError(
             f"A column has entries of another type than in the first rows ({str(error).splitlines()[0][:100]}). Give "
-            "each column one type, or leave it out (--columns)."
+            "each column one type, or leave it out by columns=."
         ) from None
 
 

@@ -406,7 +406,7 @@ def no_room(form: str, holds: str, name: str) -> InvalidInputError:
     """Build the error for a column that a format cannot store."""
     return InvalidInputError(
         f"A file of format {form} holds {holds} only, and column {name!r} holds something else, or lacks entries. "
-        "Leave it out (--columns names those that travel along), or write parquet, arrow or csv."
+        "Leave it out (columns= names those that travel along), or write parquet, arrow or csv."
     )
 
 

@@ -123,7 +123,7 @@ class JsonColumns(Carried):
                 raise unreadable(
                     self._path,
                     f"line {line} holds {held} in field {name!r}, and the first lines hold {usual}",
-                    "Give the field one type, leave it out (--columns), or write .jsonl, which keeps all values",
+                    "Give the field one type, leave it out by columns=, or write .jsonl, which keeps all values",
                 )
         return as_array(self.held[name], settled)
 

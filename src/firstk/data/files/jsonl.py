@@ -119,7 +119,7 @@ class JsonReader:
                     raise unreadable(
                         self.path,
                         f"line {number} has a field {new!r} that none of the first {_PEEK} rows has",
-                        f'Add "{new}": null to the first line, or name the columns to take (--columns)',
+                        f'Add "{new}": null to the first line, or name the columns to take by columns=',
                     )
             rows.append(self._vector(number, record))
             lines.append(number)

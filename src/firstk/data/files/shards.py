@@ -58,9 +58,7 @@ class ShardLog:
             if not folder.exists() or (folder.is_dir() and not _names(folder, hidden=complete)):
                 continue
             if not resume or not folder.is_dir():
-                way_out = (
-                    "Go on with it by resume=True (--resume), or remove it" if not complete else "Choose another name"
-                )
+                way_out = "Go on with it by resume=True, or remove it" if not complete else "Choose another name"
                 raise InvalidInputError(f"'{folder}' is there already. {way_out}.")
             try:
                 check_regular(folder / RECORD)

@@ -201,7 +201,7 @@ class TensorWriter(AppendingWriter):
         self._rows = 0
         self._dtype = np.dtype(layout.dtype).newbyteorder("<")
         self._columns: dict[str, list[np.ndarray]] = {name: [] for name in layout.columns}
-        # Twenty digits a number are more than any shape or offset takes.
+        # Twenty digits per number are more than any shape or offset takes.
         named = sum(2 * len(json.dumps(name)) + 300 for name in (layout.vectors, *layout.columns))
         self._room = -(-(named + len(json.dumps(dict(layout.metadata))) + 100) // 8) * 8
         self._digest = _started(_NAMES[self._dtype])

@@ -1,4 +1,4 @@
-"""csv and tsv, perhaps in gzip: a header, then a row a line; a vector is a column a coordinate, or a list in one cell.
+"""csv and tsv, perhaps in gzip: a header, then one row per line; a vector is columns of numbers, or a list in a cell.
 
 Large files are read by pyarrow where it is installed, and lines that it does not take cell by cell by the standard
 library, which names row and column of what is wrong; so this format needs no extra. Its numbers are float64: text has
@@ -102,7 +102,7 @@ class TextReader:
                     raise unreadable(
                         path,
                         f"row {text[0]} of column {name!r} holds {column[text[0]][:40]!r}, and the other rows numbers",
-                        "Mend that row, or name the coordinates with vectors= (--vectors)",
+                        "Mend that row, or name the coordinates with vectors=",
                     )
         self._spread, self._members = choice.spread, choice.members
         width = len(choice.members)
@@ -213,7 +213,7 @@ class TextReader:
         for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), ""), start=1):
             if len(line) == _LONGEST_LINE:
                 why = f"line {number} is longer than {_LONGEST_LINE:,} characters"
-                raise unreadable(self.path, why, "Write a row a line, or another format")
+                raise unreadable(self.path, why, "Write one row per line, or another format")
             if number == 1 and _SEPARATOR_LINE.fullmatch(line):
                 continue
             if "\0" in line:  # numpy drops it at the end of a text, so that two labels become one

@@ -127,7 +127,7 @@ def beside_matrix(path: object, held: Mapping[str, Array], vectors: str, wanted:
 def both(path: object, name: str) -> InvalidInputError:
     """Build the error for vectors that are named as labels."""
     return InvalidInputError(
-        f"Column {name!r} of '{path}' is the vectors, and labels cannot be the vectors. Name another column (--label)."
+        f"Column {name!r} of '{path}' is the vectors, and labels cannot be the vectors. Name another column by label=."
     )
 
 
@@ -135,8 +135,7 @@ def several(path: object, found: Sequence[str]) -> InvalidInputError:
     """Build the error for more than one candidate."""
     names = ", ".join(repr(name) for name in found)
     return InvalidInputError(
-        f"'{path}' has {len(found)} columns that could be the vectors: {names}. Name one: vectors={found[0]!r} "
-        f"(--vectors {found[0]})."
+        f"'{path}' has {len(found)} columns that could be the vectors: {names}. Name one: vectors={found[0]!r}."
     )
 
 

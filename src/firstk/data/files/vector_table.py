@@ -250,7 +250,7 @@ class VectorTable:
             raise InvalidInputError(
                 f"'{self.path}' has NaN, infinity or nothing in {len(bad)} of the vectors from row {start} to row "
                 f"{start + len(vectors) - 1} (row {some_rows(bad + start)}). Mend them, or leave those rows out "
-                "with nan='drop' (--nan drop)."
+                "with nan='drop'."
             )
         kept = np.setdiff1d(np.arange(len(vectors)), bad)
         beside = (

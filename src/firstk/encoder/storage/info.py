@@ -147,7 +147,7 @@ class ModelInfo:
             (f"{fit.unit}s seen", "an unknown number of" if fit.rows is None else f"{fit.rows:,}"),
             ("data fingerprint", fit.fingerprint),
             ("source model", fit.source_model),
-            ("bytes a vector", f"{_FLOAT32 * self.d:,} as float32, uncut; {self._raw_bytes:,} raw{self._bits()}"),
+            ("bytes per vector", f"{_FLOAT32 * self.d:,} as float32, uncut; {self._raw_bytes:,} raw{self._bits()}"),
             ("size on disk", f"{bytes_text(sum(self.files.values()))}, {len(self.files)} files"),
             ("format version", FORMAT_VERSION),
             ("firstk", fit.library_version),
@@ -162,7 +162,7 @@ class ModelInfo:
 
     def _bits(self) -> str:
         most = self.embedded_bytes
-        return "" if most is None else f"; 1 to {most:,} as embedded bits (--bytes-per-vector)"
+        return "" if most is None else f"; 1 to {most:,} as embedded bits"
 
     def _curve_lines(self) -> list[str]:
         if self.curve is None:

@@ -34,7 +34,7 @@ def for_store(facts: SourceFacts, recode: Recode) -> tuple[Layout, Cut]:
     """Return what a store will hold, and how vectors of the source become its codes."""
     if recode.bytes_per_vector is not None:
         raise InvalidInputError(
-            f"Embedded bits ({recode.bytes_per_vector} bytes a vector) are kept in files, and stores keep coordinates. "
+            f"Embedded bits ({recode.bytes_per_vector} bytes per vector) stay in files, and stores keep coordinates. "
             "Give k (-k) in place of the bytes, or move to a file."
         )
     if facts.bits:

@@ -15,6 +15,7 @@ from firstk.exceptions import IllegalCombinationError
 from firstk.losses.functional._inputs import as_tensor
 from firstk.losses.functional.fisher import fisher, fisher_from_codes
 from firstk.moments.moments import Moments
+from firstk.solvers.closed_form import whitening
 from firstk.solvers.gradient.canonical import Code, flag_form
 from firstk.solvers.gradient.losses.base import (
     BaseTrainingLoss,
@@ -113,9 +114,14 @@ class RatioTrace(BaseTrainingLoss):
         return replace(super().learned(request, model), M=request.pencil.formed())
 
     def canonical(self, request: FitRequest, code: Code, second_moment: np.ndarray) -> Code:
-        """Return rows orthonormal in N, in order; the loss depends on the nested spans only, for any ordering."""
-        ordering = request.ordering
-        return flag_form(code, ordering.residual, ordering.blocks(len(code.components)))
+        """Return rows orthonormal in N, in order, and scaled by the pencil's power.
+
+        The loss depends on the nested spans only, for any ordering.
+        """
+        ordering, pencil = request.ordering, request.pencil
+        code = flag_form(code, ordering.residual, ordering.blocks(len(code.components)))
+        B = code.components
+        return code.scaled(whitening(np.einsum("kp,kp->k", B @ pencil.formed(), B), pencil.power))
 
     def network_form(
         self, request: FitRequest, codes: np.ndarray, batch: dict[str, Tensor]
