@@ -250,7 +250,11 @@ class FittedEncoder:
 
     def __getitem__(self, prefix: slice) -> FittedEncoder:
         """Return the encoder of the first k coordinates, sharing memory with this one."""
-        k = check_prefix(_prefix_of(prefix), self.d, "encoder[:k]")
+        if not isinstance(prefix, slice) or prefix.start not in (None, 0) or prefix.step not in (None, 1):
+            raise InvalidInputError(
+                f"An encoder is cut as encoder[:k]: only prefixes have a meaning. Got [{prefix!r}]."
+            )
+        k = check_prefix(prefix.stop, self.d, "encoder[:k]")
         return replace(
             self,
             components=self.components[:k],
@@ -595,13 +599,6 @@ def _restored_network(
     from firstk.encoder.torch_network import restore_module
 
     return restore_module(module, own, shape.p, path)
-
-
-def _prefix_of(prefix: slice) -> int | None:
-    if not isinstance(prefix, slice) or prefix.start not in (None, 0) or prefix.step not in (None, 1):
-        raise InvalidInputError(f"An encoder is cut as encoder[:k]: only prefixes have a meaning. Got [{prefix!r}].")
-    stop: int | None = prefix.stop
-    return stop
 
 
 def _plain_labels(classes: np.ndarray) -> tuple[Any, ...]:

@@ -171,7 +171,12 @@ class _Trial:
         A fold is the rows to fit on and the rows to evaluate on.
         """
         kept, held = fold
-        statistics = self._statistics_of(kept)
+        # The statistics of some rows of the sample: those of all that a choice looks at, less the others.
+        whole, sample = self.statistics, self.statistics.sample
+        every = np.arange(self.n)
+        moments = whole.shared("moments of the sample", lambda: self.accumulate(sample.take(every)))
+        rest = moments.without(self.accumulate(sample.take(np.setdiff1d(every, kept))))  # type: ignore[arg-type]
+        statistics = Statistics(rest, sample.part(kept), whole.n_features, part_of=PartOf(whole, kept))
         data = _evaluation_data(statistics.sample.columns, self.statistics.sample.take(held))
         work = partial(self._scored, statistics=statistics, data=data)
         p = statistics.moments.p
@@ -187,14 +192,6 @@ class _Trial:
             results = ordered_map(work, candidates, workers) if workers > 1 else map(work, candidates)
             scores, resampled = zip(*self.progress.over(results, len(candidates)), strict=True)
         return np.array(scores), np.array(resampled)
-
-    def _statistics_of(self, kept: np.ndarray) -> Statistics:
-        """Return the statistics of some rows of the sample: those of all that a choice looks at, less the others."""
-        whole, sample = self.statistics, self.statistics.sample
-        every = np.arange(self.n)
-        moments = whole.shared("moments of the sample", lambda: self.accumulate(sample.take(every)))
-        rest = moments.without(self.accumulate(sample.take(np.setdiff1d(every, kept))))  # type: ignore[arg-type]
-        return Statistics(rest, sample.part(kept), whole.n_features, part_of=PartOf(whole, kept))
 
     def _scored(self, candidate: Objective, statistics: Statistics, data: task.Data) -> tuple[float, np.ndarray]:
         encoder = self.solve(candidate, statistics)

@@ -432,7 +432,14 @@ class Moments:
             self.group_labels, self.group_weight = other.group_labels, other.group_weight
             self.group_mean, self.within = other.group_mean, other.within
         else:
-            mine = self._slots_for(other.group_labels)
+            # The positions of `labels` among this object's groups, adding those it has not seen.
+            union = np.union1d(self.group_labels, other.group_labels)
+            if len(union) > len(self.group_labels):
+                old = np.searchsorted(union, self.group_labels)
+                weight, mean = np.zeros(len(union)), np.zeros((len(union), self.p + self.q))
+                weight[old], mean[old] = self.group_weight, self.group_mean
+                self.group_labels, self.group_weight, self.group_mean = union, weight, mean
+            mine = np.searchsorted(self.group_labels, other.group_labels)
             w_self, w_other = self.group_weight[mine], other.group_weight
             total = w_self + w_other
             share = np.divide(w_other, total, out=np.zeros_like(total), where=total > 0)
@@ -470,16 +477,6 @@ class Moments:
         rest.within -= (apart * lost[:, None]).T @ apart
         rest.group_labels, rest.group_weight, rest.group_mean = self.group_labels[left], weight[left], mean[left]
         return rest
-
-    def _slots_for(self, labels: np.ndarray) -> np.ndarray:
-        """Return the positions of `labels` among this object's groups, adding those it has not seen."""
-        union = np.union1d(self.group_labels, labels)
-        if len(union) > len(self.group_labels):
-            old = np.searchsorted(union, self.group_labels)
-            weight, mean = np.zeros(len(union)), np.zeros((len(union), self.p + self.q))
-            weight[old], mean[old] = self.group_weight, self.group_mean
-            self.group_labels, self.group_weight, self.group_mean = union, weight, mean
-        return np.searchsorted(self.group_labels, labels)
 
     # -- state -----------------------------------------------------------------------------------------------
 

@@ -240,7 +240,19 @@ def solve_pencil(pencil: Pencil, n_components: Width, eps: float, shared: Shared
                 stacklevel=2,
             )
         raising = np.arange(len(gamma)) < pinned
-        free = _indifferent(pencil.N, R, vectors[:, raising | lowering])
+        # Axes N-orthogonal to the `decided` ones, by descending v^T N v / v^T v, with v^T N v = 1, as columns. Where
+        # the objective has no preference (Fisher beyond C - 1 axes, pairs where gamma is zero), the remaining axes are
+        # N-orthogonal to the decided ones and carry the most of the remaining variance in N. They are eigenvectors of N
+        # on the complement of N times the decided axes, largest first. The smallest eigenvectors of R^T R are the same
+        # in exact arithmetic, but lose digits when a column is nearly constant.
+        decided = vectors[:, raising | lowering]
+        E = np.eye(len(pencil.N)) if R.shape[1] == len(pencil.N) else np.linalg.qr(R)[0]
+        E[~R.any(axis=1)] = 0.0  # weights of constant columns are exactly zero
+        if decided.shape[1]:
+            E = E @ np.linalg.qr(E.T @ (pencil.N @ decided), mode="complete")[0][:, decided.shape[1] :]
+        V = E @ ordered_eigh(symmetrised(E.T @ pencil.N @ E))[1]
+        norms = np.sqrt(np.maximum(((pencil.N @ V) * V).sum(axis=0), np.finfo(float).tiny))
+        free = V / norms
         vectors = np.hstack([vectors[:, raising], free, vectors[:, lowering]])
         gamma = np.concatenate([gamma[raising], np.zeros(free.shape[1]), gamma[lowering]])
     components = np.ascontiguousarray(vectors[:, :d].T)
@@ -393,20 +405,3 @@ def chosen_width(wanted: int, pinned: int, available: int, *, lowering: bool = F
             stacklevel=2,
         )
     return d
-
-
-def _indifferent(N: np.ndarray, R: np.ndarray, decided: np.ndarray) -> np.ndarray:
-    """Return axes N-orthogonal to the `decided` ones, by descending v^T N v / v^T v, with v^T N v = 1, as columns.
-
-    Where the objective has no preference (Fisher beyond C - 1 axes, pairs where gamma is zero), the remaining axes are
-    N-orthogonal to the decided ones and carry the most of the remaining variance in N. They are eigenvectors of N on
-    the complement of N times the decided axes, largest first. The smallest eigenvectors of R^T R are the same in exact
-    arithmetic, but lose digits when a column is nearly constant.
-    """
-    E = np.eye(len(N)) if R.shape[1] == len(N) else np.linalg.qr(R)[0]
-    E[~R.any(axis=1)] = 0.0  # weights of constant columns are exactly zero
-    if decided.shape[1]:
-        E = E @ np.linalg.qr(E.T @ (N @ decided), mode="complete")[0][:, decided.shape[1] :]
-    V = E @ ordered_eigh(symmetrised(E.T @ N @ E))[1]
-    norms = np.sqrt(np.maximum(((N @ V) * V).sum(axis=0), np.finfo(float).tiny))
-    return V / norms

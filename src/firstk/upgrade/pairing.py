@@ -53,7 +53,27 @@ def paired(old: RowsOfFile, new: RowsOfFile, ids: str | None, what: str = "rows"
     """
     column = ids if ids is not None else next((name for name in id_columns(old) if name in id_columns(new)), None)
     if column is not None:
-        return _by_ids(old, new, column, what)
+        known, asked = (as_text(column_of(side.table, column)[side.rows]) for side in (old, new))
+        for side, names in ((old, known), (new, asked)):
+            if len(set(names)) < len(names):
+                twice = next(name for name, count in Counter(names).items() if count > 1)
+                raise InvalidInputError(
+                    f"Column {column!r} of '{side.table.path}' has {len(names) - len(set(names)):,} ids twice, such as "
+                    f"{twice!r}: keep one row of each."
+                )
+        place = {name: i for i, name in enumerate(known)}
+        rows = np.array([place.get(name, -1) for name in asked], dtype=np.int64)
+        there = np.flatnonzero(rows >= 0)
+        if not len(there):
+            raise InvalidInputError(
+                f"No id of '{new.table.path}' is in '{old.table.path}' (column {column!r}: {asked[0]!r}, ... and "
+                f"{known[0]!r}, ...). Give files of the same {what}, or name another column with --id."
+            )
+        there = there[np.argsort(rows[there])]
+        strangers = len(rows) - len(there)
+        said = f"{len(there):,} {what} are paired by their {column!r}"
+        said += f"; {strangers:,} of the new model are not in '{old.table.path}' and were left out" if strangers else ""
+        return Pairing(rows[there], there, f"{said}.")
     counts = old.table.rows, new.table.rows
     if counts[0] != counts[1]:
         raise InvalidInputError(
@@ -103,27 +123,3 @@ def id_columns(side: RowsOfFile) -> list[str]:
     return [
         name for name in load_columns(side.table.path) if usual(name) in ID_NAMES and name not in side.table.members
     ]
-
-
-def _by_ids(old: RowsOfFile, new: RowsOfFile, column: str, what: str) -> Pairing:
-    known, asked = (as_text(column_of(side.table, column)[side.rows]) for side in (old, new))
-    for side, ids in ((old, known), (new, asked)):
-        if len(set(ids)) < len(ids):
-            twice = next(name for name, count in Counter(ids).items() if count > 1)
-            raise InvalidInputError(
-                f"Column {column!r} of '{side.table.path}' has {len(ids) - len(set(ids)):,} ids twice, such as "
-                f"{twice!r}: keep one row of each."
-            )
-    place = {name: i for i, name in enumerate(known)}
-    rows = np.array([place.get(name, -1) for name in asked], dtype=np.int64)
-    there = np.flatnonzero(rows >= 0)
-    if not len(there):
-        raise InvalidInputError(
-            f"No id of '{new.table.path}' is in '{old.table.path}' (column {column!r}: {asked[0]!r}, ... and "
-            f"{known[0]!r}, ...). Give files of the same {what}, or name another column with --id."
-        )
-    there = there[np.argsort(rows[there])]
-    strangers = len(rows) - len(there)
-    said = f"{len(there):,} {what} are paired by their {column!r}"
-    said += f"; {strangers:,} of the new model are not in '{old.table.path}' and were left out" if strangers else ""
-    return Pairing(rows[there], there, f"{said}.")

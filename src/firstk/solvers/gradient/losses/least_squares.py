@@ -71,7 +71,11 @@ class LeastSquares(BaseTrainingLoss):
         encoder = cls.in_training_coordinates(request, R, axes)
         if request.ordering.starts_tied:
             return Initial(encoder, axes.T)
-        return Initial(encoder, _best_shared(request, axes))
+        # The least-squares decoder of these axes, (q, d).
+        q = request.quadratic
+        G = axes @ q.gram @ axes.T
+        ridge = 1e-12 * np.trace(G) / len(G)
+        return Initial(encoder, np.linalg.solve(G + ridge * np.eye(len(G)), axes @ q.cross).T)
 
     @classmethod
     def random_initial(
@@ -161,14 +165,6 @@ class LeastSquares(BaseTrainingLoss):
         B = code.components
         shared = np.linalg.lstsq(B @ q.gram @ B.T, B @ q.cross, rcond=None)[0].T
         return replace(code, shared=shared), q.total
-
-
-def _best_shared(request: FitRequest, B: np.ndarray) -> np.ndarray:
-    """Return the least-squares decoder of these axes, (q, d)."""
-    q = request.quadratic
-    G = B @ q.gram @ B.T
-    ridge = 1e-12 * np.trace(G) / len(G)
-    return np.linalg.solve(G + ridge * np.eye(len(G)), B @ q.cross).T
 
 
 def _decoder(model: Model) -> Tensor:
