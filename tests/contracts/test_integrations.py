@@ -65,7 +65,7 @@ CONTRACTS = {
         "integration.move(f'{place}/X.npy', 'sqlite::memory:#codes')",
     ),
     "onnx": Contract("onnx", "onnx", "integration.export(encoder, 'encoder.onnx')"),
-    "parts": Contract(None, None, "integration.measure(encoder, [X])"),
+    "partitions": Contract(None, None, "integration.measure(encoder, [X])"),
     "standalone": Contract(None, None, "integration.to_numpy(encoder, 'code.py')"),
     "stores": Contract("sqlite_vec", "stores", "integration.push(encoder, X, integration.SqliteVec(':memory:'), 2)"),
     "sentence_transformers": Contract(
@@ -189,10 +189,12 @@ def of_onnx(encoder, X, folder):
 
 
 def of_parts(encoder, X, folder):
-    from firstk.integrations import parts
+    from firstk.integrations import partitions
 
     new = clone(encoder)
-    return parts.finish(new, [parts.measure(new, [X[:20]]), parts.measure(new, [X[20:]])]).transform(X, K)
+    return partitions.finish(new, [partitions.measure(new, [X[:20]]), partitions.measure(new, [X[20:]])]).transform(
+        X, K
+    )
 
 
 def of_standalone(encoder, X, folder):

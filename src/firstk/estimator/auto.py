@@ -49,7 +49,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Choice:
+class AutoChoice:
     """The settings chosen, and each candidate's mean held-out score over the folds in which it took part."""
 
     objective: Objective
@@ -64,7 +64,7 @@ def choose(
     solve: Solve,
     omega: OmegaLike | None = None,
     verbose: Verbose = False,
-) -> Choice:
+) -> AutoChoice:
     """Return the best of the objective's candidates.
 
     Rows and scored pairs are evaluated by cross-validation, pairs on documents that none of the training pairs has, and
@@ -92,7 +92,7 @@ def choose(
     n = min(len(sample), MOST_ROWS)
     if n < 4 * N_FOLDS:
         if (settled := _shrunk_by_formula(objective, statistics)) is not None:
-            return Choice(settled, ())
+            return AutoChoice(settled, ())
         raise InvalidInputError(
             f"Choosing 'auto' settings of {type(objective).__name__} needs at least {4 * N_FOLDS} rows or pairs. "
             f"Got {n}: set shrinkage (and neighbor_weight) to numbers."
@@ -103,11 +103,11 @@ def choose(
     folds = _pair_folds(sample, n) if pairs else (_row_folds(sample, n), [])
     total = sum(map(len, folds))
     with statistics.sharing(), progress_bar(total * len(candidates), "choosing settings", "fit", verbose) as done:
-        trial = _Trial(statistics, n, accumulate, prepare, solve, omega, _Progress(done, len(candidates), total))
+        trial = _Trial(statistics, n, accumulate, prepare, solve, omega, _FitProgress(done, len(candidates), total))
         race = Race(candidates, folds[0], trial.scores, UNSEEN_LOSS if folds[1] else TOLERANCE)
         # Of what loses little on unseen documents, the best on seen ones: nothing is given up there.
         chosen = Race(race.within(), folds[1], trial.scores, 0.0).won() if folds[1] else race.won()
-    return Choice(chosen, tuple(zip(candidates, race.means().tolist(), strict=True)))
+    return AutoChoice(chosen, tuple(zip(candidates, race.means().tolist(), strict=True)))
 
 
 def _shrunk_by_formula(objective: Objective, statistics: Statistics) -> Objective | None:
@@ -137,7 +137,7 @@ def _shrunk_by_formula(objective: Objective, statistics: Statistics) -> Objectiv
     return None if settled.candidates() else settled
 
 
-class _Progress:
+class _FitProgress:
     """Tell a bar of the fits that are done; those of candidates that dropped out count as done."""
 
     def __init__(self, done: Callable[..., None], candidates: int, folds: int):
@@ -163,7 +163,7 @@ class _Trial:
     prepare: Prepare
     solve: Solve
     omega: OmegaLike
-    progress: _Progress
+    progress: _FitProgress
 
     def scores(self, candidates: Sequence[Objective], fold: Fold) -> Scores:
         """Return the score of each candidate on one fold, and its scores on resampled rows.
@@ -177,7 +177,12 @@ class _Trial:
         moments = whole.shared("moments of the sample", lambda: self.accumulate(sample.take(every)))
         rest = moments.without(self.accumulate(sample.take(np.setdiff1d(every, kept))))  # type: ignore[arg-type]
         statistics = Statistics(rest, sample.part(kept), whole.n_features, part_of=PartOf(whole, kept))
-        data = _evaluation_data(statistics.sample.columns, self.statistics.sample.take(held))
+        fitted_on, out = statistics.sample.columns, self.statistics.sample.take(held)
+        data: task.Data
+        if "left" in out:
+            data = task.Pairs(out["left"], out["right"], out.get("scores"))
+        else:
+            data = task.Rows(out["X"], out.get("y"), reference=task.Rows(fitted_on["X"], fitted_on.get("y")))
         work = partial(self._scored, statistics=statistics, data=data)
         p = statistics.moments.p
         workers = min(cores(), len(candidates), _WORK_BYTES // (8 * _MATRICES * p * p))
@@ -248,12 +253,6 @@ def _documents(right: np.ndarray) -> np.ndarray:
             f"Got {len(first)}: set shrinkage and neighbor_weight to numbers."
         )
     return document
-
-
-def _evaluation_data(kept: Rows, held: Rows) -> task.Data:
-    if "left" in held:
-        return task.Pairs(held["left"], held["right"], held.get("scores"))
-    return task.Rows(held["X"], held.get("y"), reference=task.Rows(kept["X"], kept.get("y")))
 
 
 def _score(encoder: FittedEncoder, held_out: task.Data, metric: str, omega: OmegaLike) -> tuple[float, np.ndarray]:

@@ -329,7 +329,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         if not isinstance(other, PrefixEncoder) or other.learns_from is None or self.learns_from is None:
             raise InvalidInputError(
                 "merge takes a PrefixEncoder that has seen data and holds its moments, into another: a fitted one, not "
-                "one that was loaded or cut. To send moments to another machine: firstk.integrations.parts."
+                "one that was loaded or cut. To send moments to another machine: firstk.integrations.partitions."
             )
         if not np.array_equal(getattr(self, "feature_names_in_", ()), getattr(other, "feature_names_in_", ())):
             raise InvalidInputError(

@@ -297,7 +297,7 @@ class Problem:
             warnings.warn(too_few_rows(moments.rows), FewRowsWarning, stacklevel=2)
         return encoder
 
-    def _choice(self, statistics: Statistics) -> selection.Choice:
+    def _choice(self, statistics: Statistics) -> selection.AutoChoice:
         """Choose what is "auto"; candidates are compared by their closed form where the one chosen is trained."""
         solver = solvers.ClosedForm() if self.solver.trains else self.solver
         return selection.choose(
@@ -310,7 +310,9 @@ class Problem:
             self.verbose,
         )
 
-    def _solved_by(self, solver: Solver, request: FitRequest, choice: selection.Choice | None = None) -> FittedEncoder:
+    def _solved_by(
+        self, solver: Solver, request: FitRequest, choice: selection.AutoChoice | None = None
+    ) -> FittedEncoder:
         statistics, encoder = request.statistics, solver.solve(request)
         if request.objective.conventions.scaling == "projection":
             # Orthonormal rows that span, prefix by prefix, what these span; signs by convention.
@@ -379,7 +381,7 @@ class Problem:
         objective: Objective,
         rows: int,
         fingerprint: Fingerprint,
-        choice: selection.Choice | None = None,
+        choice: selection.AutoChoice | None = None,
     ) -> FitRecord:
         """Return the record of a fit: that of the solver, with what was asked of it and of which rows."""
         d, members = encoder.d, {"objective": (objective, objectives), "ordering": (self.ordering, orderings)}

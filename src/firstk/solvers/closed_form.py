@@ -224,7 +224,15 @@ def solve_pencil(pencil: Pencil, n_components: Width, eps: float, shared: Shared
     tolerance = _tolerance(pencil, len(gamma), eps) * np.abs(gamma).max(initial=0.0)
     pinned = min(int(np.sum(gamma > tolerance)), pencil.most or len(gamma))
     available = pinned if R is None else R.shape[1]
-    wanted = pinned if n_components == "rank" else n_components or _default_width(pencil, gamma[:pinned])
+    wanted = pinned
+    if n_components is None:
+        # Of C classes or q targets each direction tells something: a small gamma may still separate two classes.
+        counted, rounded = pencil.most is not None or pencil.factor is not None, pinned - pinned % MULTIPLE
+        told = gamma[:pinned]
+        if not counted and pinned >= WIDE and told[rounded:].sum() <= DROPPED_SHARE * told.sum():
+            wanted = rounded
+    elif n_components != "rank":
+        wanted = n_components
     # Without N, directions of negative gamma count as missing: only an objective of the user's own has both.
     d = chosen_width(wanted, pinned, available, lowering=R is None and bool((gamma < -tolerance).any()))
     vectors = U if R is None else R @ U
@@ -375,16 +383,6 @@ def _tolerance(pencil: Pencil, size: int, eps: float) -> float:
     """Return the relative size below which a gamma (a singular value, where F is known) is rounding error."""
     tolerance = rank_tolerance(size, eps)
     return tolerance**2 if pencil.factor is not None else tolerance
-
-
-def _default_width(pencil: Pencil, gamma: np.ndarray) -> int:
-    """Return the number of axes to keep of those with gamma > 0 where no number was asked for."""
-    # Of C classes or q targets each direction tells something: a small gamma may still separate two classes.
-    counted = pencil.most is not None or pencil.factor is not None
-    rounded = len(gamma) - len(gamma) % MULTIPLE
-    if counted or len(gamma) < WIDE or gamma[rounded:].sum() > DROPPED_SHARE * gamma.sum():
-        return len(gamma)
-    return rounded
 
 
 def chosen_width(wanted: int, pinned: int, available: int, *, lowering: bool = False) -> int:

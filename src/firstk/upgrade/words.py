@@ -11,6 +11,7 @@ from firstk.words import number_of, rounded_up
 
 # Gain by which prices are compared.
 _POINT = 0.01
+_ROLL_BACK = "To roll back, translate the rows that the new model alone has embedded into the old space."
 INTERVAL = f"{100 * CONFIDENCE:g} % interval"
 
 
@@ -42,14 +43,20 @@ def answer(verdict: Verdict) -> list[str]:
 
 def explanation(verdict: Verdict) -> list[str]:
     """Return what else there is to say: other options, how scores were measured, what more pairs would bring."""
+    table, halves = verdict.report.pools[0].translation.gain, None
+    if verdict.report.cross_fitted_gain is not None and table is not None:  # a gain that is not that of the table
+        halves = (
+            "That gain is measured by halves: one half of the queries chooses the translation, the other half scores "
+            f"it. On the queries that chose it, the translation has {_signed(table)}."
+        )
     return [
         *(_about_re_embedding(verdict) if verdict.free is not None or verdict.complete else ()),
         *_about_budgets(verdict),
-        *_about_halves(verdict),
+        *([] if halves is None else [halves]),
         *_about_other_translations(verdict.report),
         *_about_mixes(verdict.report),
         *_about_pairs(verdict),
-        *_about_rolling_back(verdict),
+        *([_ROLL_BACK] if verdict.action in (TRANSLATE, MIX, RE_EMBED) else []),
         *notes(verdict.report),
     ]
 
@@ -237,16 +244,6 @@ def _cost(verdict: Verdict, option: Option) -> str:
 # -- how sure, and how back ------------------------------------------------------------------------------------
 
 
-def _about_halves(verdict: Verdict) -> Iterator[str]:
-    """Say why a gain is not that of the table."""
-    table = verdict.report.pools[0].translation.gain
-    if verdict.report.cross_fitted_gain is not None and table is not None:
-        yield (
-            "That gain is measured by halves: one half of the queries chooses the translation, the other half scores "
-            f"it. On the queries that chose it, the translation has {_signed(table)}."
-        )
-
-
 def _about_other_translations(report: UpgradeReport) -> Iterator[str]:
     """Say why the translation of the highest score is not the one that is recommended."""
     best, taken = report.pools[0].best_translation, report.pools[0].translation
@@ -276,11 +273,6 @@ def _about_pairs(verdict: Verdict) -> Iterator[str]:
         yield f"{last.pairs:,} pairs are enough: the last doubling gained {_signed(last.step)}."
     else:
         yield f"Whether {last.pairs:,} pairs are enough cannot be told: the last doubling gained {_signed(last.step)}."
-
-
-def _about_rolling_back(verdict: Verdict) -> Iterator[str]:
-    if verdict.action in (TRANSLATE, MIX, RE_EMBED):
-        yield "To roll back, translate the rows that the new model alone has embedded into the old space."
 
 
 def notes(report: UpgradeReport) -> Iterator[str]:

@@ -24,7 +24,7 @@ from firstk.data.files.contract import (
     unreadable,
     vectors_named,
 )
-from firstk.data.files.vector_columns import Choice, check_names, choose
+from firstk.data.files.vector_columns import ChosenColumns, check_names, choose
 from firstk.data.remote import is_remote
 from firstk.exceptions import InvalidInputError
 
@@ -53,16 +53,16 @@ def source_of(path: Any) -> Any:
     return arrow("Reading tables").PythonFile(path.open("rb", buffering=0), mode="r") if is_remote(path) else path
 
 
-class Columns(Carried):
+class ArrowColumns(Carried):
     """Columns of a record batch: arrays of numpy to compute with, Arrow unchanged to write to another file."""
 
     def __getitem__(self, name: str) -> np.ndarray:
         return as_numpy(self.held[name])
 
-    def take(self, kept: np.ndarray) -> Columns:
+    def take(self, kept: np.ndarray) -> ArrowColumns:
         """Return the rows `kept`."""
         pa = arrow("Reading tables")
-        return Columns({name: part.take(pa.array(kept)) for name, part in self.held.items()})
+        return ArrowColumns({name: part.take(pa.array(kept)) for name, part in self.held.items()})
 
 
 class TableReader:
@@ -84,7 +84,7 @@ class TableReader:
         held = schema.metadata or {}
         metadata = {METADATA.decode(): held[METADATA].decode()} if METADATA in held else {}
         wanted = wanted.with_default(vectors_named(metadata), schema.names)
-        self.choice: Choice = choose(path, {field.name: kind_of(field.type) for field in schema}, wanted)
+        self.choice: ChosenColumns = choose(path, {field.name: kind_of(field.type) for field in schema}, wanted)
         types = [schema.field(name).type for name in self.choice.members]
         self.binary = _is_binary(types[0])
         if self.choice.spread:
@@ -113,7 +113,7 @@ class TableReader:
         names, start = list(dict.fromkeys((*self.facts.members, *columns))), 0
         with reading(self.path, self._form, broken()):
             for batch in self.batches(size, names):
-                yield self.matrix(batch, start), Columns({name: batch.column(name) for name in columns})
+                yield self.matrix(batch, start), ArrowColumns({name: batch.column(name) for name in columns})
                 start += len(batch)
 
     def _measured(self) -> int:
@@ -262,7 +262,7 @@ def record_batch(
 ) -> pyarrow.RecordBatch:
     """Return rows as a record batch: the vectors first, then the other columns, types as they came or of `schema`."""
     pa = arrow("Writing tables")
-    held = columns.held if isinstance(columns, Columns) else None
+    held = columns.held if isinstance(columns, ArrowColumns) else None
     beside = [exactly(columns, name) if held is None else held[name] for name in layout.columns]
     codes = binary_array(vectors) if layout.binary else list_array(vectors)
     arrays = [codes, *map(as_arrow, beside)]

@@ -20,7 +20,7 @@ import numpy as np
 from firstk.data.files.contract import AppendingWriter, Facts, Format, Layout, Loaded, Wanted, exactly, unreadable
 from firstk.data.files.json_values import JsonColumns, as_array, is_vector, joined, kinds_of, type_of, vector_of
 from firstk.data.files.text_files import create_text, open_text, reading_text
-from firstk.data.files.vector_columns import PLAIN_NAME, Choice, choose
+from firstk.data.files.vector_columns import PLAIN_NAME, ChosenColumns, choose
 
 Record = dict[str, Any]
 
@@ -50,7 +50,7 @@ class JsonReader:
         fields = {name: [record.get(name) for record in peeked] for name in names}
         self._types = {name: joined(map(type_of, values)) for name, values in fields.items()}
         self._types |= dict.fromkeys(wanted.text & set(names), "text")
-        choice = Choice("", (), spread=True) if plain else choose(path, kinds_of(fields), wanted)
+        choice = ChosenColumns("", (), spread=True) if plain else choose(path, kinds_of(fields), wanted)
         self._spread, self._members = choice.spread, choice.members
         width = len(choice.members)
         if not choice.spread:

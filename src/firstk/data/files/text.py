@@ -48,7 +48,7 @@ from firstk.data.files.text_cells import (
     list_of,
 )
 from firstk.data.files.text_files import create_text, open_text, reading_text
-from firstk.data.files.vector_columns import Choice, check_names, choose
+from firstk.data.files.vector_columns import ChosenColumns, check_names, choose
 
 # Marks between cells, the likeliest first.
 _MARKS = ",;\t|"
@@ -91,7 +91,7 @@ class TextReader:
         cells = {name: [row[j] for row in first] for j, name in enumerate(self._names)}
         self._commas = have_decimal_commas(cells.values())
         self._kinds = {name: kind_of_cells(column, commas=self._commas) for name, column in cells.items()}
-        choice = Choice("", (), spread=True) if plain else choose(path, self._kinds, wanted)
+        choice = ChosenColumns("", (), spread=True) if plain else choose(path, self._kinds, wanted)
         if choice.spread and wanted.vectors is None and not plain:
             # Text in a column of numbers would silently be no coordinate.
             for name, column in cells.items():

@@ -29,7 +29,7 @@ from firstk.exceptions import FirstkError, InvalidInputError
 
 if TYPE_CHECKING:
     from firstk.data.remote.range_file import Ranges
-    from firstk.data.remote.storage import Info, Storage
+    from firstk.data.remote.storage import Info, RemoteStorage
 
 # One slash or two: pathlib, through which some arguments pass, takes one away.
 _URL = re.compile(r"(s3a?|gs|gcs|az|abfss?|hf|https?|memory):/{1,2}(?=[^/])", re.IGNORECASE)
@@ -150,13 +150,13 @@ class RemotePath:
     # -- what is there -------------------------------------------------------------------------------------------------
 
     @property
-    def storage(self) -> Storage:
+    def storage(self) -> RemoteStorage:
         """The storage behind the scheme."""
         from firstk.data.remote.storage import storage_of  # with numpy, which commands load when they run
 
         return storage_of(self.scheme)
 
-    def _ask(self, doing: str, work: Callable[[Storage], Any]) -> Any:
+    def _ask(self, doing: str, work: Callable[[RemoteStorage], Any]) -> Any:
         """Do something with the storage; raise OSError without secrets where it fails."""
         storage = self.storage
         try:

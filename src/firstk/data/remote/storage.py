@@ -48,7 +48,7 @@ class Info(NamedTuple):
     version: str = ""
 
 
-class Storage(Protocol):
+class RemoteStorage(Protocol):
     """One kind of storage. Names are without the scheme. One of `failures` is raised where it fails again and again."""
 
     failures: tuple[type[BaseException], ...]
@@ -73,7 +73,7 @@ class Storage(Protocol):
 
 
 @cache
-def storage_of(scheme: str) -> Storage:
+def storage_of(scheme: str) -> RemoteStorage:
     """Return the storage behind a scheme; raise MissingExtraError where a package of it is not installed."""
     purpose = f"Reading and writing {scheme}:// addresses"
     if scheme in _ARROW:

@@ -173,7 +173,15 @@ def _write(model: SentenceTransformer, modules: list[nn.Module], folder: Path) -
                 },
             )
         elif isinstance(module, Pooling):
-            _write_json(place / "config.json", _pooling_settings(module))
+            _write_json(
+                place / "config.json",
+                {
+                    "word_embedding_dimension": module.embedding_dimension,
+                    **{setting: mode == module.pooling_mode for mode, setting in _POOLINGS.items()},
+                    **{f"pooling_mode_{name}": False for name in _OTHER_POOLINGS},
+                    "include_prompt": module.include_prompt,
+                },
+            )
         elif isinstance(module, Dense):
             kind = type(module.activation_function)
             _write_json(
@@ -205,16 +213,6 @@ def _write(model: SentenceTransformer, modules: list[nn.Module], folder: Path) -
 def matryoshka_settings(width: int) -> dict[str, Any]:
     """Return the settings by which a config says that vectors may be truncated at any length up to `width`."""
     return {"is_matryoshka": True, "matryoshka_dimensions": list(range(1, width + 1))}
-
-
-def _pooling_settings(module: Pooling) -> dict[str, Any]:
-    modes = {setting: mode == module.pooling_mode for mode, setting in _POOLINGS.items()}
-    return {
-        "word_embedding_dimension": module.embedding_dimension,
-        **modes,
-        **{f"pooling_mode_{name}": False for name in _OTHER_POOLINGS},
-        "include_prompt": module.include_prompt,
-    }
 
 
 def _weights(folder: Path) -> str:

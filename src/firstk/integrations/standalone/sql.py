@@ -15,8 +15,7 @@ from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import check_choice
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import InvalidInputError
-from firstk.integrations._codes import EncoderLike
-from firstk.integrations.standalone._parts import exportable, single
+from firstk.integrations._codes import EncoderLike, exportable, single
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,50}")
 

@@ -26,7 +26,7 @@ from firstk.solvers.gradient.losses.base import (
 
 if TYPE_CHECKING:
     from firstk.solvers.gradient.networks import Model
-    from firstk.solvers.gradient.task import Task
+    from firstk.solvers.gradient.task import TrainingTask
 
 # Relative ridge of the curvature, which is zero for coordinates that are in no prefix with weight.
 _RIDGE = 1e-10
@@ -152,7 +152,7 @@ class LeastSquares(BaseTrainingLoss):
         blocks = request.ordering.blocks(len(code.components))
         return shared_form(code, request.ordering.residual, blocks, request.objective.conventions.scaling)
 
-    def network_spectrum(self, task: Task, codes: np.ndarray, batch: dict[str, Tensor]) -> np.ndarray:
+    def network_spectrum(self, task: TrainingTask, codes: np.ndarray, batch: dict[str, Tensor]) -> np.ndarray:
         """Return the decrease of the squared error by each coordinate."""
         target, bias = batch["target"], task.model.bias
         assert bias is not None

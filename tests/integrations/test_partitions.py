@@ -9,7 +9,7 @@ import pytest
 
 from firstk import PrefixEncoder
 from firstk.exceptions import CorruptModelError, IllegalCombinationError, InvalidInputError
-from firstk.integrations.parts import finish, measure, merge
+from firstk.integrations.partitions import finish, measure, merge
 
 pd = pytest.importorskip("pandas", reason="needs pandas, as Spark and Ray do here")
 
