@@ -24,12 +24,13 @@ NEAR_WINGS := tests/cli/test_transform_bytes.py tests/contracts/test_integration
 	tests/integrations/standalone
 KERNELS := $(IN_MEMORY) $(BIN)/python tests/processors/kernels_matrix.py
 
-.PHONY: help demo test test-wings test-search test-upgrade test-papers test-full test-kernels lint bench docs dist clean
+.PHONY: help demo test test-wings test-search test-upgrade test-papers test-engines test-full test-kernels lint bench docs dist clean
 
 help:
 	@echo "make demo          learn ordered codes on embedded data and write a page to open"
 	@echo "make test          lint, types, layers, doctests, README code and the tests of the core"
 	@echo "make test-wings    the tests of firstk.search, firstk.upgrade and the papers; test-search, ... one alone"
+	@echo "make test-engines  fits and transforms on Spark (which needs Java 17) and Ray"
 	@echo "make test-full     everything, with the tests that take long (marked 'full')"
 	@echo "make test-kernels  the numeric tests under the arithmetic of other processors, in turn"
 	@echo "make lint          ruff, mypy and import-linter alone"
@@ -73,7 +74,7 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 
 test: lint
-	$(PYTEST) -m 'not full and not wings' $(foreach part,$(WINGS),--ignore=$(part))
+	$(PYTEST) -m 'not full and not wings and not engines' $(foreach part,$(WINGS),--ignore=$(part))
 
 test-wings: $(VENV)/.wings
 	$(PYTEST) -m 'wings and not full' $(WINGS) $(NEAR_WINGS)
@@ -88,8 +89,12 @@ test-upgrade: $(VENV)/.test
 test-papers: $(VENV)/.test
 	$(PYTEST) $(PAPERS)
 
+test-engines: $(VENV)/.test
+	@$(PIP) -e '.[spark,ray]'
+	$(ONE_THREAD) $(BIN)/python -m pytest -m engines tests/integrations
+
 test-full: lint $(VENV)/.wings
-	$(PYTEST) -m ''
+	$(PYTEST) -m 'not engines'
 	$(KERNELS)
 
 test-kernels: $(VENV)/.test

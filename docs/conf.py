@@ -20,6 +20,7 @@ from sphinx.ext.autodoc.mock import mock  # noqa: E402
 
 import firstk  # noqa: E402
 from architecture_figure import drawing  # noqa: E402
+from search_page import write_search_page  # noqa: E402
 from site_text import write_api_pages, write_summaries  # noqa: E402
 
 write_api_pages(HERE / "api")
@@ -112,12 +113,13 @@ def skip_what_others_document(app, what, name, obj, skip, options):
 
 
 def write_beside_pages(app, error) -> None:
-    """Write what is no page of Sphinx: llms.txt, the reference in one file, and the page of ``firstk demo``, live."""
+    """Write llms.txt, the reference in one file, and the pages of ``firstk demo`` and of a search."""
     from firstk.cli import demo
 
     if error is None and app.builder.name == "html":
         with mock(autodoc_mock_imports):
             write_summaries(Path(app.outdir))
+        write_search_page(Path(app.outdir) / "search-page")
         with contextlib.redirect_stdout(io.StringIO()):
             demo.run(Path(app.outdir) / "demo", quiet=True)
 

@@ -42,7 +42,7 @@ TITLES = {
     "firstk.integrations.standalone": "Programs without firstk",
     "firstk.integrations.faiss": "faiss",
     "firstk.integrations.sentence_transformers": "sentence-transformers",
-    "firstk.integrations.partitions": "Fits in parts",
+    "firstk.integrations.parts": "Fits in parts",
     "firstk.integrations.distributed": "Fits on several machines",
     "firstk.exceptions": "Errors and warnings",
 }
@@ -58,7 +58,7 @@ NAMED = {
     "firstk.encoder.storage.info": ("model_info",),
     "firstk.search.stores.pgvector": ("statements",),
     "firstk.search.stores.shortlists": ("Shortlists",),
-    "firstk.integrations.partitions": ("finish", "measure"),
+    "firstk.integrations.parts": ("finish", "measure"),
     "firstk.integrations.distributed": ("fit", "fit_pairs", "group", "save"),
 }
 

@@ -18,7 +18,7 @@ from firstk._base import arrays as array_files
 from firstk._base import tensors
 from firstk.contracts import Pencil
 from firstk.exceptions import CorruptModelError, InvalidInputError
-from firstk.integrations import partitions
+from firstk.integrations import parts
 from firstk.moments.checkpoint import Checkpoint
 from firstk.moments.statistics import Statistics
 from firstk.moments.stream import Accumulated
@@ -114,9 +114,9 @@ def without_checksum(payload):
 
 
 def test_moments_without_a_checksum_raise_an_error_and_the_way_out_is_to_measure_again():
-    old = without_checksum(partitions.measure(PrefixEncoder(), [X]))
+    old = without_checksum(parts.measure(PrefixEncoder(), [X]))
     with pytest.raises(CorruptModelError, match=r"Part 0 .*no checksum.*older firstk.*Measure the partition again"):
-        partitions.finish(PrefixEncoder(), [old])
+        parts.finish(PrefixEncoder(), [old])
 
 
 def test_stream_checkpoints_without_a_checksum_raise_an_error_and_the_way_out_is_to_start_again(tmp_path):
@@ -172,16 +172,16 @@ def test_training_checkpoints_notice_any_flipped_bit_and_come_back(tmp_path):
 
 
 def test_a_partition_without_rows_says_so_and_a_lost_one_is_an_error():
-    whole, none = partitions.measure(PrefixEncoder(), [X]), partitions.measure(PrefixEncoder(), [])
+    whole, none = parts.measure(PrefixEncoder(), [X]), parts.measure(PrefixEncoder(), [])
     assert none
-    found = partitions.finish(PrefixEncoder(), [none, partitions.merge([]), whole, partitions.merge([none])])
+    found = parts.finish(PrefixEncoder(), [none, parts.merge([]), whole, parts.merge([none])])
     assert found.components_.tobytes() == PrefixEncoder().fit(X).components_.tobytes()
-    for call in (lambda given: partitions.finish(PrefixEncoder(), given), partitions.merge):
+    for call in (lambda given: parts.finish(PrefixEncoder(), given), parts.merge):
         for lost in (b"", bytearray(), None, "text"):
             with pytest.raises(InvalidInputError, match=r"Part 1 .*Measure the partition again"):
                 call([whole, lost])
     with pytest.raises(InvalidInputError, match="No partition had a row"):
-        partitions.finish(PrefixEncoder(), [none, none])
+        parts.finish(PrefixEncoder(), [none, none])
 
 
 # -- valid checksums, nonsense inside ----------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ def test_statistics_that_make_no_sense_raise_an_error(name, objective):
     with pytest.raises(CorruptModelError):
         Statistics.from_arrays(array_files.from_bytes(payload)[0])
     with pytest.raises(CorruptModelError, match=r"Part 0.*Measure the partition again"):
-        partitions.finish(PrefixEncoder(objective=objective), [payload])
+        parts.finish(PrefixEncoder(objective=objective), [payload])
 
 
 @pytest.mark.parametrize(
@@ -357,7 +357,7 @@ import numpy as np
 from firstk import FunnelIndex, PrefixCurve, PrefixEncoder
 from firstk.moments.checkpoint import Checkpoint
 from firstk.data.files import write_vectors
-from firstk.integrations import partitions
+from firstk.integrations import parts
 
 home = Path(sys.argv[1])
 home.mkdir()
@@ -366,7 +366,7 @@ X, Y = rng.normal(size=(60, 4)) * [4, 3, 2, 1], np.array(["a", "b"])[np.arange(6
 enc = PrefixEncoder(objective="fisher").fit(X, Y)
 enc.save(home / "model", curve=PrefixCurve([1], [0.5], "accuracy"), extra={"study.json": "{}", "notes": "none"})
 FunnelIndex.fit(X, encoder=enc).save(home / "index")
-(home / "part").write_bytes(partitions.measure(enc, [(X, Y)]))
+(home / "part").write_bytes(parts.measure(enc, [(X, Y)]))
 named = {name: name for name in {"one", "two", "three", "four"}}
 Checkpoint(home / "stream").write({"a": X, "b": Y, "c": X[:, 0]}, {"end": 1, "rows": 2}, named)
 write_vectors(home / "data.safetensors", X, {"id": np.arange(60)}, metadata=named)

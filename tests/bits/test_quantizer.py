@@ -18,7 +18,7 @@ from firstk.data.task import Pairs
 from firstk.encoder.network import TrainedMLP
 from firstk.encoder.storage.folder import read_model, write_model
 from firstk.exceptions import CorruptModelError, InvalidInputError
-from firstk.integrations import partitions
+from firstk.integrations import parts
 from firstk.moments.statistics import Statistics
 
 N, P = 600, 12
@@ -198,7 +198,7 @@ def test_streams_merges_and_parts_keep_the_sample(monkeypatch):
     for i in range(0, N, 70):
         stream.partial_fit(rows[i : i + 70])
     other = PrefixEncoder(6).fit(rows[300:]).merge(PrefixEncoder(6).fit(rows[:300]))
-    apart = partitions.finish(PrefixEncoder(6), [partitions.measure(PrefixEncoder(6), [rows[i::4]]) for i in range(4)])
+    apart = parts.finish(PrefixEncoder(6), [parts.measure(PrefixEncoder(6), [rows[i::4]]) for i in range(4)])
     for made in (stream, other, apart):
         np.testing.assert_array_equal(made._statistics.sample["X"], whole._statistics.sample["X"])
         assert_same(made.quantizer(), whole.quantizer())

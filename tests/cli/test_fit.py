@@ -552,7 +552,7 @@ def test_help_shows_an_example(folder):
 
 def test_report_writes_one_page_for_the_users_rows(fisher, tmp_path):
     out, _ = fisher
-    printed = run("report", out, "-o", tmp_path / "deep" / "report.html", "--rows", 10_000_000, "-k", 8)
+    printed = run("report", out, "-o", tmp_path / "deep" / "report.html", "--rows", 10_000_000)
     page = (tmp_path / "deep" / "report.html").read_text()
     assert page.rstrip().endswith("</html>")
     assert "10,000,000 vectors" in page
@@ -577,10 +577,6 @@ def test_report_notices_a_study_that_was_changed(folder, fisher, tmp_path):
     file.write_text(file.read_text().replace("0.9", "1.0", 1))
     assert "checksum" in run("report", tmp_path / "model", "-o", tmp_path / "a.html", code=1)
     assert not (tmp_path / "a.html").exists()
-
-
-def test_report_refuses_a_k_that_the_model_does_not_have(fisher, tmp_path):
-    assert "up to 9" in run("report", fisher[0], "-k", 10, "-o", tmp_path / "a.html", code=1)
 
 
 def test_report_refuses_a_folder_for_a_page(fisher, tmp_path):

@@ -65,7 +65,9 @@ CONTRACTS = {
         "integration.move(f'{place}/X.npy', 'sqlite::memory:#codes')",
     ),
     "onnx": Contract("onnx", "onnx", "integration.export(encoder, 'encoder.onnx')"),
-    "partitions": Contract(None, None, "integration.measure(encoder, [X])"),
+    "parts": Contract(None, None, "integration.measure(encoder, [X])"),
+    "ray": Contract("ray", "ray", "integration.fit(PrefixEncoder(4), None)"),
+    "spark": Contract("pyspark", "spark", "integration.fit(PrefixEncoder(4), None)"),
     "standalone": Contract(None, None, "integration.to_numpy(encoder, 'code.py')"),
     "stores": Contract("sqlite_vec", "stores", "integration.push(encoder, X, integration.SqliteVec(':memory:'), 2)"),
     "sentence_transformers": Contract(
@@ -189,12 +191,25 @@ def of_onnx(encoder, X, folder):
 
 
 def of_parts(encoder, X, folder):
-    from firstk.integrations import partitions
+    from firstk.integrations import parts
 
     new = clone(encoder)
-    return partitions.finish(new, [partitions.measure(new, [X[:20]]), partitions.measure(new, [X[20:]])]).transform(
-        X, K
-    )
+    return parts.finish(new, [parts.measure(new, [X[:20]]), parts.measure(new, [X[20:]])]).transform(X, K)
+
+
+def of_ray(encoder, X, folder):
+    """One batch, as a worker has it; tests/integrations/engines starts the engines."""
+    pa = pytest.importorskip("pyarrow")
+    from firstk.data.files.arrow_tables import list_array
+    from firstk.estimator.encoding import Wish
+    from firstk.integrations._arrow_batches import coder
+
+    made = coder(encoder, "vector", Wish(k=K), "refuse", [])
+    found = made(pa.RecordBatch.from_arrays([list_array(X)], names=["vector"]))
+    return np.array(found["vector"].to_pylist())
+
+
+of_spark = of_ray
 
 
 def of_standalone(encoder, X, folder):

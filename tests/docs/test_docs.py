@@ -111,6 +111,7 @@ def table_under(page: Path, heading: str) -> list[dict[str, str]]:
 def needs_of(metric: str) -> str:
     """Return what a metric needs, as the docs say it: the arrays of the data that it takes, and what it asks for."""
     taken = {Rows: ("X",), Pairs: ("left", "right"), Search: ("queries", "documents", "relevance")}
+    taken[Rows | Search] = ("X",)
     return ", ".join((*taken[METRICS[metric].takes], *METRICS[metric].needs))
 
 

@@ -10,14 +10,18 @@ import re
 import subprocess
 import sys
 import threading
+import time
 import tomllib
 from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 import firstk
+from firstk import PrefixEncoder
+from firstk.data import load_banking
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS, EXAMPLES = ROOT / "docs", ROOT / "examples"
@@ -306,3 +310,28 @@ def test_the_picture_of_the_rooms_shows_each_room_and_its_imports():
     assert sum(part.tag.endswith("circle") for part in picture) == sum(
         len(figure.imported_rooms(room) & rooms) for room in rooms
     )
+
+
+def test_the_page_without_a_server_finds_the_questions_that_the_library_finds(tmp_path, browser):
+    page = loaded("search_page")
+    page.write_search_page(tmp_path)
+    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        browser.get(f"http://127.0.0.1:{server.server_address[1]}/index.html")
+        deadline = time.monotonic() + 60
+        while not (rows := browser.find_elements("css selector", "#found tr")) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        found = [row.find_elements("css selector", "td")[1].text for row in rows]
+    finally:
+        server.shutdown()
+    bank = load_banking()
+    stored, texts = (
+        np.vstack([bank.X_train, bank.X_test[page.ASKED :]]),
+        [*bank.texts_train, *bank.texts_test[page.ASKED :]],
+    )
+    quantizer = PrefixEncoder(objective="similarity").fit(bank.X_train).encoder_.quantizer(page.BYTES)
+    scores = quantizer.scores(quantizer.encode_query(bank.X_test[:1]), quantizer.encode(stored))[0]
+    nearest = np.sort(scores)[::-1][:10]
+    np.testing.assert_allclose([scores[texts.index(text)] for text in found], nearest, atol=1e-5)

@@ -82,7 +82,7 @@ def test_score_of_a_candidate_weighs_each_octave_by_its_omega(monkeypatch):
     monkeypatch.setattr(selection, "per_row_scores", scored)
     harmonic = 1 / np.arange(1, 9)
     weights = np.array([harmonic[:2].sum(), harmonic[2:4].sum(), harmonic[4:].sum()]) / harmonic.sum()
-    score, resampled = selection._score(encoder, Rows(X), "recall@10", "harmonic")
+    score, resampled = selection.weighted_score(encoder, Rows(X), "recall@10", "harmonic")
     assert score == pytest.approx(weights @ [0.2, 0.4, 1.0])
     np.testing.assert_allclose(resampled, np.full(len(resampled), score))
 

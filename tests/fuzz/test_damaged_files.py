@@ -31,7 +31,7 @@ from firstk.advice.records import AxisStatistics, ImageSamples, Packed, Report
 from firstk.encoder.storage.folder import read_extra
 from firstk.encoder.storage.info import model_info
 from firstk.exceptions import FirstkError
-from firstk.integrations import partitions
+from firstk.integrations import parts
 from firstk.moments.checkpoint import Checkpoint
 from firstk.moments.stream import Accumulated
 from firstk.quality.choice import Point
@@ -120,14 +120,14 @@ def read_index(home):
 
 def write_part(home):
     (home / "part").write_bytes(
-        partitions.measure(PrefixEncoder(2, objective="fisher"), [(X[:20], Y[:20]), (X[20:], Y[20:])])
+        parts.measure(PrefixEncoder(2, objective="fisher"), [(X[:20], Y[:20]), (X[20:], Y[20:])])
     )
     return [home / "part"]
 
 
 def read_part(home):
     payload = (home / "part").read_bytes()
-    enc = partitions.finish(PrefixEncoder(2, objective="fisher"), [payload])
+    enc = parts.finish(PrefixEncoder(2, objective="fisher"), [payload])
     arrays, facts = array_files.from_bytes(payload)
     return enc.components_.tobytes(), enc.spectrum_.tobytes(), contents(arrays), facts
 

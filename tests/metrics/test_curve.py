@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsClassifier
 
-from firstk import PrefixEncoder, Rows, Similarity
+from firstk import PrefixEncoder, Rows, Search, Similarity
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import prefix_curve
 from firstk.metrics.curve import per_row_scores
@@ -271,3 +271,25 @@ def test_scores_of_the_same_rows_share_what_they_explain():
     assert first.targets is second.targets
     assert other.targets is not first.targets
     np.testing.assert_allclose(other.targets, X[30:50] - X[30:50].mean(axis=0), atol=1e-12)
+
+
+def test_queries_without_judgements_are_scored_by_the_neighbors_that_they_find_at_full_width(data):
+    X, new = halves(data, "X")
+    queries, weight = new[:40] + 0.5, np.arange(40) % 3
+    enc = PrefixEncoder(objective=Similarity()).fit(X)
+    encoder = enc.encoder_
+    scored = Search(queries, X, weight=weight)
+    curve = prefix_curve(encoder, scored)
+    assert (curve.metric, curve.input_score, curve.n_evaluated) == ("recall@10", 1.0, int(np.sum(weight > 0)))
+    true = np.argsort(-(unit(queries) @ unit(X).T), axis=1)[:, :10]
+    for k, score in curve:
+        found = np.argsort(-(enc.encode_query(queries, k) @ enc.transform(X, k).T), axis=1, kind="stable")[:, :10]
+        hits = [len(np.intersect1d(*both)) / 10 for both in zip(found, true, strict=True)]
+        assert score == pytest.approx(np.average(hits, weights=weight), abs=1e-12)
+    asked = np.flatnonzero(weight)
+    assert enc.curve_search(queries[asked], X, query_weight=weight[asked]).score == curve.score
+    assert prefix_curve(encoder, scored.subset(asked)).score == curve.score
+    with pytest.raises(InvalidInputError, match="needs judged documents, and these queries have none"):
+        prefix_curve(encoder, scored, "ndcg@10")
+    with pytest.raises(InvalidInputError, match="looks among all documents"):
+        enc.curve_search(queries, X, query_field=np.zeros(40), document_field=np.zeros(len(X)))

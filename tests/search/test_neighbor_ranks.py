@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from firstk.search.funnel import neighbor_ranks
-from firstk.search.funnel.neighbor_ranks import calibration_sample, true_neighbors
-from firstk.search.funnel.prefixes import FirstStage
+from firstk.search.funnel import prefixes
+from firstk.search.funnel.block_search import centre_of
+from firstk.search.funnel.schedule_choice import _FEW, Calibration
 
 
 def codes(n: int = 700, d: int = 40) -> np.ndarray:
@@ -25,26 +25,29 @@ def costs(Z: np.ndarray, asked: np.ndarray, euclidean: bool) -> np.ndarray:
 
 @pytest.fixture(params=[4096, 64, 60], ids=["one chunk", "many chunks", "chunks of another size"])
 def chunks(request, monkeypatch):
-    monkeypatch.setattr(neighbor_ranks, "_CHUNK", request.param)
+    monkeypatch.setattr(prefixes, "CHUNK", request.param)
+
+
+def calibration(euclidean: bool) -> tuple[np.ndarray, Calibration]:
+    Z = codes()
+    return Z, Calibration(Z, centre_of(Z, euclidean), euclidean, 5, np.random.default_rng(1))
 
 
 @pytest.mark.usefixtures("chunks")
 @pytest.mark.parametrize("euclidean", [True, False])
 def test_true_neighbors_are_those_of_a_sort(euclidean):
-    Z, asked = codes(), np.arange(3, 700, 5)
-    expected = np.argsort(costs(Z, asked, euclidean), axis=1, kind="stable")[:, :7]
-    np.testing.assert_array_equal(true_neighbors(Z, asked, euclidean, 7), expected)
+    Z, found = calibration(euclidean)
+    expected = np.argsort(costs(Z, found.asked, euclidean), axis=1, kind="stable")[:, :5]
+    np.testing.assert_array_equal(found.truth, expected)
 
 
 @pytest.mark.usefixtures("chunks")
 def test_ranks_count_the_rows_that_are_nearer_by_the_prefix():
-    Z = codes()
-    found = calibration_sample(Z, True, FirstStage("float32"), 5, np.random.default_rng(1))
-    asked = np.sort(np.random.default_rng(1).choice(700, 350, replace=False))
-    truth = np.argsort(costs(Z, asked, True), axis=1, kind="stable")[:, :5]
-    for k, ranks in zip(found.ks, found.ranks, strict=True):
-        table = costs(Z[:, :k], asked, True)
-        own = np.take_along_axis(table, truth, axis=1)
+    Z, found = calibration(True)
+    for k in (2, 8, 16):
+        ranks = found.ranks(k).ranks
+        table = costs(Z[:, :k], found.asked, True)
+        own = np.take_along_axis(table, found.truth, axis=1)
         expected = (table[:, :, None] < own[:, None]).sum(axis=1)
         # float32 may swap rows that are equally far.
         assert np.abs(ranks - expected).max() <= 1
@@ -54,22 +57,34 @@ def test_ranks_count_the_rows_that_are_nearer_by_the_prefix():
 @pytest.mark.usefixtures("chunks")
 @pytest.mark.parametrize("euclidean", [True, False])
 def test_rows_that_no_bound_excludes_are_those_of_a_loop(euclidean):
-    Z = codes()
-    found = calibration_sample(Z, euclidean, FirstStage("float32"), 5, np.random.default_rng(1))
-    asked = np.sort(np.random.default_rng(1).choice(700, 350, replace=False))[:128]
+    Z, found = calibration(euclidean)
+    asked = found.asked[:_FEW]
     whole = costs(Z, asked, euclidean)
     worst = np.sort(whole, axis=1)[:, 4]
     Y = (Z - Z.mean(axis=0)).astype(float) if euclidean else Z.astype(float)
-    for k, kept in zip(found.ks, found.kept, strict=True):
+    for k in (2, 8, 16):
         rest = np.linalg.norm(Y[:, k:], axis=1)
         bounds = costs(Y[:, :k], asked, euclidean)
         bounds += (rest[asked, None] - rest) ** 2 if euclidean else -rest[asked, None] * rest
-        assert kept == pytest.approx((bounds <= worst[:, None]).sum(axis=1).mean(), rel=0.002, abs=0.1)
+        own = np.zeros(len(asked)) if euclidean else -np.square(Y[asked]).sum(axis=1)  # the row itself counts, too
+        expected = (bounds <= worst[:, None]).sum(axis=1).mean() + (own <= worst).mean()
+        assert found.ranks(k).bounded == pytest.approx(expected, rel=0.002, abs=0.1)
+
+
+@pytest.mark.parametrize("euclidean", [True, False])
+@pytest.mark.parametrize("size", [3, 40, 200])
+def test_the_nearest_are_those_of_a_sort_for_any_size(euclidean, size):
+    Z = codes(900, 12)
+    Y = Z - centre_of(Z, euclidean)
+    table = prefixes.columns_of(Y, 5, euclidean)[:, :6]
+    queries = prefixes.asked_for(Y[:40], 5, euclidean)
+    expected = np.argsort(-(queries @ table.T), axis=1, kind="stable")[:, :size]
+    found = prefixes.nearest(table.__getitem__, len(table), queries, size)
+    assert np.mean(np.sort(found) == np.sort(expected)) > 0.999
 
 
 def test_random_coordinates_rank_neighbors_behind_more_rows():
-    found = calibration_sample(codes(), True, FirstStage("float32"), 5, np.random.default_rng(1))
-    i = len(found.ks) // 2
-    by_chance = found.random_ranks(i)
-    assert by_chance.shape == (128, 5)
-    assert by_chance.mean() > 2 * found.ranks[i, :128].mean()
+    _, found = calibration(True)
+    by_chance = found.ranks(8, order=found.order).ranks
+    assert by_chance.shape == (_FEW, 5)
+    assert by_chance.mean() > 2 * found.ranks(8).ranks[:_FEW].mean()

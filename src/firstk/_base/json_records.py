@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from itertools import pairwise
 from types import MappingProxyType, NoneType, UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -57,6 +57,35 @@ _DESCRIPTIONS: dict[Any, str] = {
     Mapping[str, str]: "a mapping from names to str",
     Mapping[str, Any]: "a mapping from names to what JSON can hold",
 }
+
+
+class JsonRecord:
+    """A frozen dataclass that goes to JSON and back.
+
+    `FORMAT` is the name and version of what is written, `AGAIN` how an error message says that a new one is made.
+    """
+
+    FORMAT: ClassVar[str]
+    AGAIN: ClassVar[str] = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Fields as plain Python objects, all of which JSON can hold."""
+        plain: dict[str, Any] = to_plain(self)
+        return plain
+
+    def to_json(self) -> str:
+        """Write as JSON text, from which `from_json` makes an equal record."""
+        return json.dumps({"format": self.FORMAT, **self.to_dict()}, allow_nan=False)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Make a record from the fields that `to_dict` gives: all of them, and no others."""
+        return from_plain(cls, values)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what `to_json` wrote; anything else raises an error."""
+        return from_json(cls, text, cls.FORMAT, again=cls.AGAIN)
 
 
 # -- writing -------------------------------------------------------------------------------------------------------

@@ -86,40 +86,6 @@ def load(typing: Context, array: types.Array[types.Float], index: types.Integer)
     return Vector(array.dtype)(array, types.intp), code
 
 
-def _entry(context: BaseContext, builder: ir.IRBuilder, array: types.Array[types.Float], args: Values) -> ir.Value:
-    """Address of an entry of a contiguous matrix."""
-    matrix = make_array(array)(context, builder, args[0])
-    width = builder.extract_value(matrix.shape, 1)
-    return builder.gep(matrix.data, [builder.add(builder.mul(args[1], width), args[2])])
-
-
-@intrinsic
-def load_wide(typing: Context, array: types.Array[types.Float], row: types.Integer, index: types.Integer) -> Intrinsic:
-    """Return the `LANES` float32 of row `row` of a contiguous matrix from `index` on, as float64."""
-
-    def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
-        entry = _entry(context, builder, array, args)
-        narrow = builder.load(builder.bitcast(entry, _vector_of(array.dtype).as_pointer()), align=4)
-        return builder.fpext(narrow, _vector_of(types.float64))
-
-    return Vector(types.float64)(array, types.intp, types.intp), code
-
-
-@intrinsic
-def prefetch(typing: Context, array: types.Array[types.Float], row: types.Integer, index: types.Integer) -> Intrinsic:
-    """Ask for the cache line of one number of a contiguous matrix, and do not wait for it."""
-
-    def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
-        byte = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [byte, _INT32, _INT32, _INT32])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-        # To read, to be kept in every cache, as data.
-        builder.call(function, [builder.bitcast(_entry(context, builder, array, args), byte), *map(_INT32, (0, 3, 1))])
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp, types.intp), code
-
-
 @intrinsic
 def store(typing: Context, array: types.Array[types.Float], index: types.Integer, vector: Vector) -> Intrinsic:
     """Write `vector` to `array` from `index` on."""

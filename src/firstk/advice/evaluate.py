@@ -172,7 +172,7 @@ def evaluate(
     if held is not None:
         name, precisions = _searched_metric(name, metric, data), ("float32",)
     data = affordable(data, check_metric(name, data), most_pairs)
-    if name == "recall@10" and isinstance(data, Rows):
+    if name == "recall@10" and not isinstance(data, Pairs):
         full_width_neighbors(fitted, data)  # once, before threads ask for them
     names = [resolve_precision(each, "evaluate") for each in dict.fromkeys(precisions)]
     usual = default_lengths(fitted)
@@ -231,7 +231,7 @@ def told_apart(data: Data, learned: np.ndarray | None) -> Data:
     learned : ndarray of uint64 or None
         `FittedEncoder.learned`.
     """
-    if not isinstance(data, Search) or learned is None or data.seen is not None:
+    if not isinstance(data, Search) or data.relevance is None or learned is None or data.seen is not None:
         return data
     documents: Any = data.documents if is_sparse(data.documents) else np.asarray(data.documents)
     relevance, known = np.asarray(data.relevance), np.isin(row_priorities({"X": documents}), learned)
@@ -251,8 +251,10 @@ def expected_seconds(encoder: FittedEncoder, data: Data) -> float:
 
 
 def affordable(data: Data, metric: str, most_pairs: int | None) -> Data:
-    """Return as many of the rows as recall compares, evenly spaced; all of them for other metrics."""
-    if metric != "recall@10" or most_pairs is None or not isinstance(data, Rows) or data.reference is None:
+    """Return as many of the rows or queries as recall compares, evenly spaced; all of them for other metrics."""
+    if metric != "recall@10" or most_pairs is None or isinstance(data, Pairs):
+        return data
+    if isinstance(data, Rows) and data.reference is None:
         return data
     most = max(1, most_pairs // n_rows(data.stored))
     return data if data.n <= most else data.subset(np.linspace(0, data.n - 1, most).round().astype(int))
@@ -279,7 +281,7 @@ def other_metrics(encoder: FittedEncoder, data: Data) -> tuple[str, ...]:
     """Return the metrics that tell more than the leading one, as far as the data allow."""
     lead = lead_metric(encoder, data)
     if isinstance(data, Search):
-        return tuple(name for name in SEARCH if name != lead)
+        return () if data.relevance is None else tuple(name for name in SEARCH if name != lead)
     if not isinstance(data, Rows):
         return ()
     own = settled_metric(encoder, data)

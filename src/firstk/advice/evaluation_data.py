@@ -68,7 +68,7 @@ def _metric_of_rows(encoder: FittedEncoder, request: Request) -> str:
     if request.metric == "auto" and name in UNSUPERVISED and labeled:
         name = "1nn_accuracy"  # settled when the labels have been read: of numbers it is r2
     known = METRICS[name]
-    if known.takes is not Rows:
+    if not issubclass(Rows, known.takes):
         way = "pairs: pairs=" if known.takes is Pairs else "judged documents: relevance= and queries="
         raise InvalidInputError(f"The metric '{name}' needs {way}.")
     if "y" in known.needs and not labeled:
@@ -244,7 +244,7 @@ def _judged_for(encoder: FittedEncoder, request: Request) -> FileTask:
 
 def _check_metric_of_judged(data: Search | Pairs, place: VectorSource, metric: str) -> None:
     """Raise for a metric that does not go with judgements or pairs."""
-    if metric == "auto" or METRICS[metric].takes is type(data):
+    if metric == "auto" or isinstance(data, METRICS[metric].takes):
         return
     if place.relevance is not None:
         raise InvalidInputError(f"relevance= goes with metric= {', '.join(SEARCH)}. Got '{metric}'.")

@@ -5,22 +5,19 @@ It is saved with a model. Like a curve, it can be read anywhere, without the enc
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from firstk._base.checks import is_int, is_real
-from firstk._base.json_records import LIMIT, from_json, to_plain
+from firstk._base.json_records import Count, JsonRecord, check_fields
 from firstk.encoder.storage.folder import EVALUATION, read_extra
 from firstk.exceptions import InvalidInputError
 from firstk.quality.choice import Choice
-from firstk.quality.evaluation import Evaluation, Packed
-
-FORMAT = "firstk.Report/1"
+from firstk.quality.evaluation import Evaluation, Packed, damaged
 
 
 @dataclass(frozen=True)
@@ -55,17 +52,14 @@ class AxisStatistics:
     pinned: int = 0
 
     def __post_init__(self) -> None:
-        d = len(tuple(self.spectrum))
-        for name in ("spectrum", "magnitude", "variance"):
-            object.__setattr__(self, name, _series(getattr(self, name), name, d))
-        object.__setattr__(self, "usefulness", _series(self.usefulness, "usefulness", d if self.usefulness else 0))
-        for name in ("magnitude", "variance"):
-            if min(getattr(self, name), default=0.0) < 0:
-                raise _damaged(f"'{name}' is negative")
-        if not is_int(self.pinned) or not 0 <= self.pinned <= d:
-            raise _damaged(f"'pinned' is {self.pinned!r:.40}, and there are {d} axes")
-        for name in ("chance", "rank_correlation"):
-            _optional_number(getattr(self, name), name)
+        check_fields(self)
+        d = self.d
+        if not len(self.magnitude) == len(self.variance) == d or len(self.usefulness) not in (0, d):
+            raise damaged(f"its statistics are not of {d} axes each")
+        if min((*self.magnitude, *self.variance), default=0.0) < 0:
+            raise damaged("'magnitude' or 'variance' is negative")
+        if not 0 <= self.pinned <= d:
+            raise damaged(f"'pinned' is {self.pinned}, and there are {d} axes")
 
     @property
     def d(self) -> int:
@@ -102,14 +96,14 @@ class ImageSamples:
     high: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", tuple(self.shape))
-        object.__setattr__(self, "names", tuple(map(str, self.names)))
+        check_fields(self)
         n, p, d = len(self.names), math.prod(self.shape), self.codes.shape[1]
         wanted = {"originals": (n, p), "codes": (n, d), "decoder": (d, p), "mean": (1, p)}
-        if not _is_image(self.shape) or any(getattr(self, name).shape != size for name, size in wanted.items()):
-            raise _damaged("the parts of its image samples do not fit together")
-        if not (is_real(self.low) and is_real(self.high) and self.low < self.high):
-            raise _damaged("its image samples have no range of values")
+        image = len(self.shape) == 2 or self.shape[2:] in ((1,), (3,))
+        if not image or min(self.shape) < 1 or any(getattr(self, name).shape != size for name, size in wanted.items()):
+            raise damaged("the parts of its image samples do not fit together")
+        if not self.low < self.high:
+            raise damaged("its image samples have no range of values")
 
     def rebuilt(self, k: int) -> np.ndarray:
         """Return the images that the first `k` coordinates rebuild, shape (n, p)."""
@@ -117,7 +111,7 @@ class ImageSamples:
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(JsonRecord):
     """All that a page needs to know of an evaluation.
 
     Attributes
@@ -140,10 +134,13 @@ class Report:
         Options of the command line by which vectors and judgements were found.
     """
 
-    facts: Mapping[str, str | int | float]
-    rows: int
-    columns: int
-    itemsize: int
+    FORMAT = "firstk.Report/1"
+    AGAIN = "fit the model again with 'firstk fit'"
+
+    facts: Mapping[str, Any]
+    rows: Count
+    columns: Count
+    itemsize: Count
     held_out: str
     evaluations: tuple[Evaluation, ...] = ()
     choice: Choice | None = None
@@ -153,15 +150,7 @@ class Report:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "facts", dict(self.facts))
-        object.__setattr__(self, "options", dict(self.options))
-        object.__setattr__(self, "evaluations", tuple(self.evaluations))
-        object.__setattr__(self, "notes", tuple(self.notes))
-        if not all(is_int(n) and 0 < n < LIMIT for n in (self.rows, self.columns, self.itemsize)):
-            raise _damaged("'rows', 'columns' and 'itemsize' are positive ints")
-        options = (*self.options, *self.options.values())
-        if not all(isinstance(text, str) for text in (self.held_out, *self.notes, *self.facts, *options)):
-            raise _damaged("its notes and options are text")
+        check_fields(self)
 
     @property
     def lead(self) -> Evaluation:
@@ -169,15 +158,6 @@ class Report:
         if not self.evaluations:
             raise InvalidInputError("This report holds no evaluation. " + " ".join(self.notes))
         return self.evaluations[0]
-
-    def to_json(self) -> str:
-        """Write as JSON text, from which `from_json` makes an equal report."""
-        return json.dumps({"format": FORMAT, **to_plain(self)}, allow_nan=False, ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: str, again: str = "fit the model again with 'firstk fit'") -> Report:
-        """Read what `to_json` wrote; anything else raises an error."""
-        return from_json(cls, text, FORMAT, again=again)
 
 
 def read_report(model: str | Path) -> Report:
@@ -190,25 +170,3 @@ def read_report(model: str | Path) -> Report:
             f"rows of your own: firstk curve {model} TEST"
         )
     return Report.from_json(text)
-
-
-def _is_image(shape: tuple[int, ...]) -> bool:
-    return all(is_int(side) and side > 0 for side in shape) and (len(shape) == 2 or shape[2:] in ((1,), (3,)))
-
-
-def _series(values: Iterable[float], name: str, length: int) -> tuple[float, ...]:
-    numbers = tuple(values)
-    if len(numbers) != length or not all(is_real(value) for value in numbers):
-        raise _damaged(f"'{name}' is not {length} finite numbers")
-    return tuple(map(float, numbers))
-
-
-def _optional_number(value: object, name: str) -> None:
-    if value is not None and not is_real(value):
-        raise _damaged(f"'{name}' is not a finite number")
-
-
-def _damaged(reason: str) -> InvalidInputError:
-    return InvalidInputError(
-        f"This is no evaluation that can be read: {reason}. Fit the model again with 'firstk fit'."
-    )

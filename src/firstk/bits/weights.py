@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # Without queries, and the choices with them.
 DOCUMENTS_TAU, TAUS = 1 / 3, (0.0, 0.5, 1.0)
+# With fewer, queries of a log say little of the next one.
+FEWEST_QUERIES = 30
 # One query in so many is held out; recall is that of so many neighbors; queries and bytes that are looked at.
 _HELD_OUT, _NEIGHBORS, _MOST_QUERIES, _BYTES = 3, 10, 1000, 32
 

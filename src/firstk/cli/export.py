@@ -31,8 +31,8 @@ def export(
         typer.Option(
             "--to",
             help="What to write. After a colon, of faiss what is built on the codes and the metric (faiss:HNSW32,l2; "
-            "Flat and auto, which is cosine, if not given); of sql the dialect, postgresql or duckdb, and the name of "
-            "the function (sql:duckdb,encode).",
+            "Flat and auto, which is cosine, if not given); of sql the dialect, postgresql, duckdb or sqlite, and the "
+            "name of the function (sql:duckdb,encode); of js and sql the bytes of embedded bits to search (js:16).",
             metavar="onnx|faiss|numpy|sql|js",
         ),
     ],
@@ -56,7 +56,8 @@ def export(
     to the index, to OUT.ids.json.
 
     numpy, sql, js: a program that needs no firstk. numpy: a Python file of some lines, and its arrays in an npz file
-    beside it. sql: a function for PostgreSQL, or a macro for DuckDB. js: a module for browsers and node.
+    beside it. sql: a function for PostgreSQL, or a macro for DuckDB. js: a module for browsers and node. js and sql
+    (PostgreSQL, SQLite) also search embedded bits.
     """
     from firstk._base.checks import check_choice
 
@@ -86,7 +87,7 @@ def export(
     typer.echo(json.dumps(facts) if as_json else _text(facts))
 
 
-def _settings(to: str, parts: list[str]) -> dict[str, str]:
+def _settings(to: str, parts: list[str]) -> dict[str, Any]:
     """Return what follows the colon of ``--to``, by name."""
     if to == "faiss":
         # The description of an index may have commas of its own.
@@ -95,12 +96,20 @@ def _settings(to: str, parts: list[str]) -> dict[str, str]:
     if to == "sql":
         from firstk.integrations.standalone import DIALECTS
 
-        names = [part for part in parts if part not in DIALECTS]
+        names = [part for part in parts if part not in DIALECTS and not part.isdigit()]
         dialect = next((part for part in parts if part in DIALECTS), "postgresql")
-        return {"dialect": dialect, "name": ",".join(names) or "firstk_encode"}
+        return {"dialect": dialect, "name": ",".join(names) or "firstk_encode"} | _bytes(parts)
+    if to == "js" and all(part.isdigit() for part in parts):
+        return _bytes(parts)
     if parts:
         raise InvalidInputError(f"Nothing follows --to {to}. Got {', '.join(parts)}.")
     return {}
+
+
+def _bytes(parts: list[str]) -> dict[str, Any]:
+    """Return the bytes of embedded bits, where a number is among what follows the colon."""
+    given = [int(part) for part in parts if part.isdigit()]
+    return {"bytes": given[0]} if given else {}
 
 
 def _opened(documents: str | None, vectors: str | None, ids: str | None) -> VectorTable:
@@ -140,13 +149,16 @@ def _to_program(encoder: PrefixEncoder, to: str, k: int | None, out: Path, setti
     """Write what computes codes elsewhere, and return facts about it."""
     from firstk.integrations.standalone import TARGETS as PROGRAMS
 
+    if k is not None and "bytes" in settings:
+        raise InvalidInputError("Embedded bits are of all coordinates: leave -k out, or the bytes after the colon.")
     short = encoder if k is None else encoder[:k]
     if to == "onnx":
         short.to_onnx(out)
     else:
         PROGRAMS[to](short, out, **settings)
     files = [out, out.with_suffix(".npz")] if to == "numpy" else [out]
-    return {"k": short.n_components_, "bytes": sum(file.stat().st_size for file in files)} | settings
+    told = {"bytes_per_vector" if name == "bytes" else name: value for name, value in settings.items()}
+    return {"k": short.n_components_, "bytes": sum(file.stat().st_size for file in files)} | told
 
 
 def _to_faiss(encoder: PrefixEncoder, k: int | None, out: Path, ids: _Ids | None, **settings: Any) -> dict[str, Any]:

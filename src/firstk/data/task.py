@@ -113,14 +113,15 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """Queries, the documents that they search, and which documents are relevant to which query.
+    """Queries, the documents that they search, and which documents are relevant to which query, where that is known.
 
     Attributes
     ----------
     queries, documents : array-like of shape (m, p) and (n, p)
         All documents are candidates for every query.
-    relevance : array-like of int of shape (j, 3)
-        Rows (query row, document row, relevance), as `firstk.metrics.ndcg` takes them.
+    relevance : array-like of int of shape (j, 3), optional
+        Rows (query row, document row, relevance), as `firstk.metrics.ndcg` takes them. None: queries of a log, which
+        nobody has judged. Codes are scored by the neighbors of the full vectors that these queries find (recall@10).
     weight : array-like of shape (m,), optional
         What each query counts in the mean; one of weight 0 is left out.
     query_rows : array-like of int of shape (m,), optional
@@ -133,12 +134,14 @@ class Search:
 
     queries: ArrayLike
     documents: ArrayLike
-    relevance: ArrayLike
+    relevance: ArrayLike | None = None
     weight: ArrayLike | None = None
     query_rows: ArrayLike | None = None
     query_field: ArrayLike | None = None
     document_field: ArrayLike | None = None
     seen: ArrayLike | None = None
+    # As in Rows.
+    memory: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     unit: ClassVar[str] = "queries"
 
@@ -163,7 +166,7 @@ class Search:
 
         Queries that do not count, and those without a relevant document, are in neither; empty where `seen` is unknown.
         """
-        if self.seen is None:
+        if self.seen is None or self.relevance is None:
             return {}
         seen, relevance = np.asarray(self.seen), np.asarray(self.relevance)
         if seen.dtype != bool or seen.shape != (self.n,):
@@ -189,7 +192,12 @@ class Search:
         return self.only(~np.asarray(self.seen))
 
     def only(self, chosen: np.ndarray) -> Search:
-        """Return the searches of some queries, given as a mask; the others stay, without judgements."""
+        """Return the searches of some queries, given as a mask; the others stay, without judgements.
+
+        Where nothing is judged, they go.
+        """
+        if self.relevance is None:
+            return self.subset(chosen)
         relevance = np.asarray(self.relevance)
         return replace(self, relevance=relevance[chosen[relevance[:, 0]]])
 
@@ -198,17 +206,18 @@ class Search:
         queries = np.flatnonzero(queries) if np.asarray(queries).dtype == bool else np.asarray(queries)
         if (np.diff(queries) <= 0).any():
             raise bad_parameter("queries", "Search.subset", "rows in ascending order, each once", queries)
-        relevance = np.asarray(self.relevance)
-        kept = relevance[np.isin(relevance[:, 0], queries)]
         given = {name: getattr(self, name) for name in ("queries", "weight", "query_rows", "query_field", "seen")}
-        parts = {name: np.asarray(part)[queries] for name, part in given.items() if part is not None}
-        moved = np.column_stack([np.searchsorted(queries, kept[:, 0]), kept[:, 1:]])
-        return replace(self, relevance=moved, **parts)
+        parts: dict[str, Any] = {name: np.asarray(part)[queries] for name, part in given.items() if part is not None}
+        if self.relevance is not None:
+            relevance = np.asarray(self.relevance)
+            kept = relevance[np.isin(relevance[:, 0], queries)]
+            parts["relevance"] = np.column_stack([np.searchsorted(queries, kept[:, 0]), kept[:, 1:]])
+        return replace(self, **parts)
 
     @property
     def positives(self) -> Pairs:
         """The pairs of a query and a document that is relevant to it."""
-        relevance = np.asarray(self.relevance)
+        relevance = np.empty((0, 3), dtype=np.int64) if self.relevance is None else np.asarray(self.relevance)
         rows = relevance[relevance[:, 2] > 0]
         return Pairs(np.asarray(self.queries)[rows[:, 0]], np.asarray(self.documents)[rows[:, 1]])
 

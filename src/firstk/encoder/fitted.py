@@ -23,7 +23,7 @@ from firstk._base.progress import tracked
 from firstk._base.rows import Rows, as_dense, is_sparse, projected, unit_rows
 from firstk.bits.embedded import Embedded
 from firstk.bits.quantizer import METRICS, EmbeddedQuantizer
-from firstk.bits.weights import check_tau, document_weights, query_weights
+from firstk.bits.weights import FEWEST_QUERIES, check_tau, document_weights, query_weights
 from firstk.data.stamp import CodeStamp
 from firstk.encoder.network import Network, restore_mlp
 from firstk.encoder.profile import RowProfile
@@ -144,7 +144,8 @@ class FittedEncoder:
     cells : Embedded or None
         What bytes stand for, for `quantizer`; None where they have not been fitted, or were not saved.
     sample : mapping or None
-        Rows of the fit ("X", maybe "weight"), from which `quantizer` fits cells when it is first asked for; not saved.
+        Rows of the fit ("X", maybe "weight"), from which `quantizer` fits cells when it is first asked for, and maybe
+        "queries", which say where bits go; not saved.
     learned : ndarray of uint64 or None
         Hashes of the queries and documents in the pairs of the fit, ascending
         (`firstk.moments.fingerprint.pair_hashes`), so that new queries, and searches for new documents, can be told
@@ -378,7 +379,11 @@ class FittedEncoder:
         weight = sample.get("weight")
         weight = None if weight is None else np.asarray(weight)
         cells = Embedded.fitted(self.encode(X, owner="quantizer"), weight, codebooks=self.record.searched)
-        return cells.weighted(document_weights(cells))
+        queries = sample.get("queries")
+        if queries is None or np.shape(queries)[0] < FEWEST_QUERIES:
+            return cells.weighted(document_weights(cells))
+        quantizer = EmbeddedQuantizer(replace(self, cells=cells, sample=None), cells.at(None), SEARCH_METRIC)
+        return cells.weighted(query_weights(quantizer, queries, X, None))
 
     def stored_once(self, axes: slice | np.ndarray) -> int:
         """Return the bytes, in float32, of what turns vectors into some coordinates: numbers that are not zero.
@@ -391,8 +396,11 @@ class FittedEncoder:
         return 4 * sum(int(np.count_nonzero(part)) for part in parts)
 
     def fingerprint(self, k: int | None = None) -> str:
-        """Return a checksum of all that turns a vector into its first k coordinates."""
-        arrays = {"components": self.components[:k], "mean": self.mean, "query_mean": self.query_mean}
+        """Return a checksum of all that turns a stored vector into its first k coordinates.
+
+        What is subtracted from queries is not among it: codes in a store stay what they are when it changes.
+        """
+        arrays = {"components": self.components[:k], "mean": self.mean}
         if self.network is not None:
             arrays |= self.network.arrays()
         digest = hashlib.sha256(str(self.normalized).encode())

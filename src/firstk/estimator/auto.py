@@ -201,7 +201,7 @@ class _Trial:
     def _scored(self, candidate: Objective, statistics: Statistics, data: task.Data) -> tuple[float, np.ndarray]:
         encoder = self.solve(candidate, statistics)
         metric = settled_metric(encoder, data)
-        return _score(encoder, data, metric, self.omega)
+        return weighted_score(encoder, data, metric, self.omega)
 
 
 def _row_folds(sample: RowSample, n: int) -> Folds:
@@ -255,7 +255,9 @@ def _documents(right: np.ndarray) -> np.ndarray:
     return document
 
 
-def _score(encoder: FittedEncoder, held_out: task.Data, metric: str, omega: OmegaLike) -> tuple[float, np.ndarray]:
+def weighted_score(
+    encoder: FittedEncoder, held_out: task.Data, metric: str, omega: OmegaLike
+) -> tuple[float, np.ndarray]:
     """Return the mean of the curve weighted by omega, read at 2, 4, 8, ... and the full width, and its resamples.
 
     Each of these lengths speaks for the prefixes since the one before it, so it weighs what they weigh together.

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from firstk._base.checks import bad_parameter, is_real
 from firstk._base.json_records import to_plain
@@ -50,6 +51,8 @@ class Stream:
         What the vectors are called.
     parts : HoldOut, optional
         Which rows are kept apart; none if not given.
+    queries : array-like of shape (m, p), optional
+        Queries without judgements that a fit takes along with the rows.
 
     Attributes
     ----------
@@ -66,10 +69,12 @@ class Stream:
         label: str | None = None,
         vectors: str = "",
         parts: HoldOut | None = None,
+        queries: ArrayLike | None = None,
     ):
         self.chunks = batches if isinstance(batches, Chunks) else Chunks.of(batches)
         self.rows, self.width, self.itemsize = rows, width, itemsize
         self.label, self.vectors, self.parts = label, vectors, HoldOut.nothing() if parts is None else parts
+        self.queries = queries
         self.held: Rows | None = None
         self.reference: Rows | None = None
         self.seen = 0  # rows that were fitted on or held out: less than `rows` where some were dropped
@@ -157,6 +162,7 @@ def fit_stream(
     checkpoint: Checkpoint | None = None,
     progress: Callable[[int], object] = lambda rows: None,
     elsewhere: Callable[[Problem, Chunks, HoldOut], Accumulated[Statistics]] | None = None,
+    queries: ArrayLike | None = None,
 ) -> PrefixEncoder:
     """Fit an encoder on a stream, but for the rows that are held out, which the stream keeps.
 
@@ -173,10 +179,13 @@ def fit_stream(
         Told how many rows have just been taken in.
     elsewhere : callable, optional
         What gathers the stream in place of this process: :func:`firstk.integrations.dask.gather`.
+    queries : array-like of shape (m, p), optional
+        As in ``PrefixEncoder.fit``; those of the stream if not given.
     """
+    queries = stream.queries if queries is None else queries
     chunks, parts, problem = stream.chunks, stream.parts, encoder.problem().seeded()
     if problem.solver.trains:
-        done = _trained(encoder, chunks, parts, progress)
+        done = _trained(encoder, chunks, parts, progress, queries)
     else:
         # Whether a bar was shown changes nothing: what was stopped on a terminal may go on without one.
         asked = encoder.get_params(deep=False) | {"verbose": False}
@@ -193,7 +202,7 @@ def fit_stream(
         before = encoder.encoder_.record.fits if encoder.learns_from else ()
         seed = encoder.random_state if isinstance(encoder.random_state, int) else None
         added = FittedPart(done.statistics.moments.rows, str(done.statistics.fingerprint), seed)
-        encoder.learn(done.statistics)
+        encoder.learn(done.statistics, queries)
         _check_enough(encoder._statistics.moments.rows)
         solved = encoder.encoder_  # solved now, not when it is first asked for
         if before:
@@ -215,6 +224,7 @@ def _trained(
     chunks: Chunks,
     parts: HoldOut,
     progress: Callable[[int], object],
+    queries: ArrayLike | None,
 ) -> Accumulated[Statistics]:
     """Hold all rows in memory and train on them; a training that was interrupted is no result."""
     done: Accumulated[Statistics] = Accumulated()
@@ -231,7 +241,7 @@ def _trained(
     whole = {name: np.concatenate([batch[name] for batch in waiting]) for name in waiting[0]}
     waiting.clear()
     _check_enough(len_of(whole))
-    encoder.fit(whole["X"], whole.get("y"))
+    encoder.fit(whole["X"], whole.get("y"), queries=queries)
     raise_if_interrupted(encoder)
     return done
 
@@ -286,6 +296,7 @@ def fit_files(
     vectors: str | None = None,
     label: str | None = None,
     nan: str = "refuse",
+    queries: ArrayLike | None = None,
     workers: int | None = None,
     checkpoint: str | Path | None = None,
     resume: bool = False,
@@ -301,6 +312,8 @@ def fit_files(
         As :func:`firstk.data.files.open_vectors` takes them.
     label : str, optional
         Column of labels or targets.
+    queries : array-like of shape (m, p), optional
+        As in ``PrefixEncoder.fit``.
     workers, progress
         As in :func:`fit_stream`.
     checkpoint : path, optional
@@ -338,5 +351,9 @@ def fit_files(
     target = None if label is None else (lambda batch: np.asarray(batch.columns[label]))
     kept = None if checkpoint is None else Checkpoint(checkpoint, resume=resume, every=every)
     return fit_stream(
-        encoder, Stream(chunks_of(table, target, names)), workers=workers, checkpoint=kept, progress=progress
+        encoder,
+        Stream(chunks_of(table, target, names), queries=queries),
+        workers=workers,
+        checkpoint=kept,
+        progress=progress,
     )

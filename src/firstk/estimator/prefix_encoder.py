@@ -34,7 +34,7 @@ from firstk._base.checks import (
     check_weights,
 )
 from firstk._base.progress import Verbose, showing
-from firstk._base.rows import sliceable
+from firstk._base.rows import as_dense, sliceable
 from firstk.contracts import Objective, ObjectiveName, Ordering, OrderingName, Solver, SolverName, Width
 from firstk.data.task import Data, Pairs, Rows, Search
 from firstk.encoder.fitted import FittedEncoder
@@ -42,12 +42,14 @@ from firstk.encoder.network import MLP
 from firstk.encoder.profile import RowProfile
 from firstk.encoder.storage.folder import read_extra_bytes
 from firstk.encoder.storage.hub import local_folder, upload
+from firstk.estimator.auto import MOST_ROWS
 from firstk.estimator.check import TOLERANCE, CheckReport, NewRows, check_rows, rows_and_labels
 from firstk.estimator.familiar_names import FamiliarNames
 from firstk.estimator.fit_profile import ENOUGH, profile_of_fit
 from firstk.estimator.input_data import checked_data, checked_rows, engine_of, note_columns
 from firstk.estimator.nested_parameters import NestedParameters
 from firstk.estimator.problem import Problem, pose, settled
+from firstk.estimator.query_mean import with_own_mean
 from firstk.estimator.saved_parameters import parameters_of, saved_parameters
 from firstk.estimator.score import score_of_rows
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError, MissingExtraError
@@ -56,7 +58,7 @@ from firstk.metrics.judgements import Qrels, judgement_rows
 from firstk.metrics.profile import measure_profile
 from firstk.metrics.search import check_judgements
 from firstk.moments.pairs import PairMoments
-from firstk.moments.statistics import Statistics, sample_of_documents
+from firstk.moments.statistics import RowSample, Statistics, lowest_rows, sample_of_documents
 from firstk.moments.targets import one_column
 from firstk.quality.choice import Choice
 from firstk.quality.curve import PrefixCurve
@@ -210,7 +212,12 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
     # -- fitting ---------------------------------------------------------------------------------------------
 
     def fit(
-        self, X: MatrixLike | Data | Stream, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self,
+        X: MatrixLike | Data | Stream,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        queries: ArrayLike | None = None,
     ) -> PrefixEncoder:
         """Fit on rows, with labels or targets where the objective needs them; or on what a task learns from.
 
@@ -218,10 +225,15 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         ----------
         X : array-like, sparse matrix or dask collection of shape (n, p); or Rows, Pairs, Search or Stream
             Rows; of dask, an array, a data frame, or a bag of batches, each an X, an (X, y) or an (X, y, weight). Or
-            ``task.train``: objectives that do not learn from pairs are fitted on the documents of a Search.
+            ``task.train``: objectives that do not learn from pairs are fitted on the documents of a Search, and so are
+            all of them where nothing is judged.
         y : array-like of shape (n,) or (n, q), optional
             Labels for "fisher", numbers for "regression", either for "mixture".
         sample_weight : array-like of shape (n,), optional
+        queries : array-like of shape (m, p), optional
+            Queries of a log, which nobody has judged; a hundred or more. Their own mean is subtracted in `encode_query`
+            where held-out ones of them then find more of the full-width neighbors, and embedded bits go where
+            they look. At most 8,192 of them are kept.
         """
         if isinstance(X, (Rows, Pairs, Search)) and (y is not None or sample_weight is not None):
             raise InvalidInputError(
@@ -229,17 +241,19 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
                 "Pairs and Search have none."
             )
         if isinstance(X, Search):
-            if self.takes_pairs:
+            if X.relevance is None:
+                queries = X.queries if queries is None else queries
+            elif self.takes_pairs:
                 return self.fit_search(X.queries, X.documents, X.relevance)
             X = Rows(X.documents)
         if hasattr(X, "chunks") and not hasattr(X, "shape"):
             from firstk.estimator.fit_files import fit_stream
 
-            return fit_stream(self, X)  # type: ignore[arg-type]
+            return fit_stream(self, X, queries=queries)  # type: ignore[arg-type]
         data = X if isinstance(X, (Rows, Pairs)) else Rows(X, y, sample_weight)  # type: ignore[arg-type]
-        return self.fit_problem(self.problem(pairs=isinstance(data, Pairs)).seeded(), data)
+        return self.fit_problem(self.problem(pairs=isinstance(data, Pairs)).seeded(), data, queries)
 
-    def fit_problem(self, problem: Problem, data: Rows | Pairs) -> PrefixEncoder:
+    def fit_problem(self, problem: Problem, data: Rows | Pairs, queries: ArrayLike | None = None) -> PrefixEncoder:
         """Fit on rows or pairs by a problem that was made of this encoder: what ``fit`` does after that.
 
         Parameters
@@ -247,15 +261,19 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         problem : Problem
             As :meth:`problem` makes it, seeded, and maybe with processes that share the rows.
         data : Rows or Pairs
+        queries : array-like of shape (m, p), optional
+            As in ``fit``.
         """
         given = checked_data(self, problem, data, reset=True)
+        asked = self._sampled_queries(queries)
         if isinstance(given, Statistics):
+            given.queries = asked
             self._encoder, self._statistics = problem.solve(given), given
             return self
         documents = None
         if isinstance(data, Pairs) and data.documents is not None:
             documents = sample_of_documents(check_matrix(data.documents, "PrefixEncoder.fit_search"))
-        self._encoder, statistics = problem.fit(given, documents)
+        self._encoder, statistics = problem.fit(given, documents, asked)
         self.__dict__.pop("_statistics", None)
         if statistics is not None:  # sparse rows that stayed sparse have none
             self._statistics = statistics
@@ -270,14 +288,64 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
 
     @available_if(_has_partial_fit)
     def partial_fit(
-        self, X: MatrixLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self,
+        X: MatrixLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        queries: ArrayLike | None = None,
     ) -> PrefixEncoder:
         """Take in more rows. Exact: any batching gives what ``fit`` on all rows gives.
 
         The cost is one pass over the batch; the encoder is solved when it is next asked for. Where training needs the
-        rows themselves there is no such method, and a fitted encoder stays as it is.
+        rows themselves there is no such method, and a fitted encoder stays as it is. Queries may come in any batch.
         """
-        return self._learn(Rows(X, y, sample_weight), "partial_fit")  # type: ignore[arg-type]
+        return self._learn(Rows(X, y, sample_weight), "partial_fit", queries)  # type: ignore[arg-type]
+
+    def with_queries(self, queries: ArrayLike, rows: MatrixLike | None = None) -> Self:
+        """Return this encoder for queries of a log: codes of documents stay as they are, those of queries may change.
+
+        The queries' own mean, shrunken, is subtracted from queries where held-out ones of them then find more of the
+        full-width neighbors.
+
+        Parameters
+        ----------
+        queries : array-like of shape (m, p)
+            A hundred or more; at most 8,192 of them are looked at.
+        rows : array-like of shape (n, p), optional
+            Documents to look among, some thousand; needed where the encoder was loaded, and holds none.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from firstk import PrefixEncoder
+        >>> rng = np.random.default_rng(0)
+        >>> documents = rng.normal(size=(500, 16)) / np.arange(1, 17)
+        >>> queries = documents[:200] + 0.1 * rng.normal(size=(200, 16)) + 1.0
+        >>> enc = PrefixEncoder().fit(documents)
+        >>> asked = enc.with_queries(queries)
+        >>> bool((asked.transform(documents) == enc.transform(documents)).all())
+        True
+        """
+        encoder, sample = self.encoder_, self._sampled_queries(queries)
+        assert sample is not None
+        if rows is None and encoder.sample is None:
+            raise InvalidInputError(
+                "with_queries compares means by the documents that queries find, and this encoder holds none: "
+                "it was loaded. Give some thousand, with_queries(queries, rows=X)."
+            )
+        found = {"X": checked_rows(self, rows)} if rows is not None else encoder.sample
+        assert found is not None
+        if self.objective_.conventions.centring != "none":
+            documents = as_dense(sliceable(lowest_rows({"X": found["X"]})["X"])[:MOST_ROWS])
+            encoder = with_own_mean(encoder, sample["X"], documents)
+        return self.with_encoder(encoder)
+
+    def _sampled_queries(self, queries: ArrayLike | None) -> RowSample | None:
+        if queries is None:
+            return None
+        asked = check_matrix(queries, "PrefixEncoder.fit", "queries", width=self.n_features_in_)
+        return sample_of_documents(asked)
 
     def fit_pairs(self, left: MatrixLike, right: MatrixLike, scores: ArrayLike | None = None) -> PrefixEncoder:
         """Fit objective "similarity" on pairs.
@@ -329,7 +397,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         if not isinstance(other, PrefixEncoder) or other.learns_from is None or self.learns_from is None:
             raise InvalidInputError(
                 "merge takes a PrefixEncoder that has seen data and holds its moments, into another: a fitted one, not "
-                "one that was loaded or cut. To send moments to another machine: firstk.integrations.partitions."
+                "one that was loaded or cut. To send moments to another machine: firstk.integrations.parts."
             )
         if not np.array_equal(getattr(self, "feature_names_in_", ()), getattr(other, "feature_names_in_", ())):
             raise InvalidInputError(
@@ -345,12 +413,12 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         self.problem(pairs=self.learns_from is Pairs).check_streamable("merge")
         return self._learn(other._statistics, "merge")
 
-    def learn(self, statistics: Statistics) -> PrefixEncoder:
-        """Take in statistics that were accumulated elsewhere, of columns without names."""
+    def learn(self, statistics: Statistics, queries: ArrayLike | None = None) -> PrefixEncoder:
+        """Take in statistics that were accumulated elsewhere, of columns without names, and queries as ``fit`` does."""
         note_columns(self, np.empty((0, statistics.n_features)), reset=self.learns_from is None)
-        return self._learn(statistics, "learn")
+        return self._learn(statistics, "learn", queries)
 
-    def _learn(self, data: Rows | Pairs | Statistics, what: str) -> PrefixEncoder:
+    def _learn(self, data: Rows | Pairs | Statistics, what: str, queries: ArrayLike | None = None) -> PrefixEncoder:
         """Take in data, or statistics of some; the encoder is solved when it is next asked for."""
         self._check_learns_on()
         if not isinstance(data, Statistics):
@@ -358,6 +426,8 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
             problem.check_streamable(what)  # before rows are taken in that nothing could be solved from
             given = checked_data(self, problem, data, reset=self.learns_from is None)
             data = given if isinstance(given, Statistics) else problem.accumulate(given)
+        if queries is not None:
+            data.queries = self._sampled_queries(queries)
         if self.learns_from is None:
             self._statistics = data
         elif type(self._statistics.moments) is not type(data.moments):
@@ -665,27 +735,29 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         self,
         queries: ArrayLike,
         documents: ArrayLike,
-        relevance: ArrayLike | Qrels,
+        relevance: ArrayLike | Qrels | None = None,
         *,
         query_ids: ArrayLike | None = None,
         document_ids: ArrayLike | None = None,
-        metric: str = "ndcg@10",
+        metric: str = "auto",
         query_weight: ArrayLike | None = None,
         query_field: ArrayLike | None = None,
         document_field: ArrayLike | None = None,
         ks: ArrayLike | None = None,
         confidence: float | None = None,
     ) -> PrefixCurve:
-        """Score every prefix by judged searches among all documents.
+        """Score every prefix by searches among all documents: by judgements, or without any by full-width neighbors.
 
         Parameters
         ----------
         queries, documents : array-like of shape (m, p) and (n, p)
-        relevance : array-like of shape (j, 3), or mapping
-            Rows (query, document, relevance), or of each query a mapping from documents to relevance.
+        relevance : array-like of shape (j, 3), or mapping, optional
+            Rows (query, document, relevance), or of each query a mapping from documents to relevance. None: queries of
+            a log, which nobody has judged.
         query_ids, document_ids : array-like of shape (m,) and (n,), optional
             The ids by which `relevance` names queries and documents; without them it names rows.
-        metric : {"ndcg@10", "mrr@10", "relevant_recall@100"}
+        metric : {"auto", "ndcg@10", "mrr@10", "relevant_recall@100", "recall@10"}
+            "auto": nDCG@10 of judged queries, recall@10 of others.
         query_weight : array-like of shape (m,), optional
             What each query counts in the mean.
         query_field, document_field : array-like of shape (m,) and (n,), optional
@@ -696,7 +768,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         data = Search(
             queries,
             documents,
-            judgement_rows(relevance, query_ids, document_ids),
+            None if relevance is None else judgement_rows(relevance, query_ids, document_ids),
             weight=query_weight,
             query_field=query_field,
             document_field=document_field,

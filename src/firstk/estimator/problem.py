@@ -33,7 +33,7 @@ from firstk._base.linalg import row_space, signed
 from firstk._base.memory import check_fits
 from firstk._base.prefix_weights import NAMES as OMEGA_NAMES
 from firstk._base.progress import Verbose, showing
-from firstk._base.rows import as_dense, is_sparse, projected
+from firstk._base.rows import as_dense, is_sparse, projected, sliceable
 from firstk.contracts import (
     Conventions,
     FitRequest,
@@ -50,6 +50,8 @@ from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
 from firstk.encoder.record import FitRecord
 from firstk.estimator import auto as selection
+from firstk.estimator.auto import MOST_ROWS
+from firstk.estimator.query_mean import with_own_mean
 from firstk.exceptions import FewRowsWarning, IllegalCombinationError, InvalidInputError
 from firstk.metrics.curve import METRICS
 from firstk.moments.fingerprint import Fingerprint, fingerprint_and_priorities, pair_hashes, row_priorities
@@ -184,17 +186,20 @@ class Problem:
 
     # -- from statistics to an encoder -----------------------------------------------------------------------
 
-    def fit(self, rows: Rows, documents: RowSample | None = None) -> tuple[FittedEncoder, Statistics | None]:
+    def fit(
+        self, rows: Rows, documents: RowSample | None = None, queries: RowSample | None = None
+    ) -> tuple[FittedEncoder, Statistics | None]:
         """Fit data that are at hand as a whole; with fewer rows than columns, in a basis of the row space.
 
-        Of large sparse rows that stay sparse, no statistics are kept. `documents` are of the store that pairs are from.
+        Of large sparse rows that stay sparse, no statistics are kept. `documents` are of the store that pairs are from,
+        `queries` some without judgements.
         """
         with showing(self.verbose), explaining_small_numbers(rows.get("X", 0.0)):
             encoder, statistics = self._fit(rows)
-        if statistics is None or documents is None:
-            return encoder, statistics
-        statistics.documents = documents
-        return _with_documents(encoder, statistics), statistics
+        if statistics is not None:
+            statistics.documents, statistics.queries = documents, queries
+            encoder = encoder if documents is None else _with_documents(encoder, statistics)
+        return self._asked(encoder, queries), statistics
 
     def _fit(self, rows: Rows) -> tuple[FittedEncoder, Statistics | None]:
         if self._stays_sparse(rows):
@@ -277,7 +282,17 @@ class Problem:
     def solve(self, statistics: Statistics, rows: Rows | None = None) -> FittedEncoder:
         """Settle what is "auto" and let the solver find the encoder."""
         with showing(self.verbose), explaining_small_numbers(getattr(statistics.moments, "mean", 0.0)):
-            return self._solve(statistics, rows)
+            return self._asked(self._solve(statistics, rows), statistics.queries)
+
+    def _asked(self, encoder: FittedEncoder, queries: RowSample | None) -> FittedEncoder:
+        """Return the encoder for queries like some: with their mean where that helps, and bits where they look."""
+        sample = encoder.sample
+        if queries is None or sample is None:
+            return encoder
+        if self.objective.conventions.centring != "none":
+            documents = as_dense(sliceable(sample["X"])[:MOST_ROWS])
+            encoder = with_own_mean(encoder, queries["X"], documents)
+        return replace(encoder, sample={**sample, "queries": queries["X"]})
 
     def _solve(self, statistics: Statistics, rows: Rows | None) -> FittedEncoder:
         objective, moments = self.objective, statistics.moments

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import UnionType
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ class Metric:
     score : callable
         From an encoder, data, prefix lengths and a storage to scores by row.
     takes : type
-        Rows, Pairs or Search.
+        Rows, Pairs or Search; "recall@10" takes Rows and Search.
     needs : tuple of str
         What rows must have besides vectors: "y", "reference".
     help : str
@@ -50,7 +51,7 @@ class Metric:
     """
 
     score: Scorer
-    takes: type[Data]
+    takes: type[Data] | UnionType
     help: str
     raw_rows: RawScorer = lambda encoder, data: None
     raw_constant: float | None = None
@@ -159,9 +160,12 @@ def check_data(data: object, owner: str) -> None:
 
 
 def settled_metric(encoder: FittedEncoder, data: Data) -> str:
-    """Return the metric that "auto" stands for: nDCG@10 of searches, that of the pairs, or the objective's own."""
+    """Return the metric that "auto" stands for: that of searches, of pairs, or the objective's own.
+
+    Searches are scored by nDCG@10, or where nothing is judged by recall@10.
+    """
     if isinstance(data, Search):
-        return SEARCH[0]
+        return "recall@10" if data.relevance is None else SEARCH[0]
     return pair_metric(data) if isinstance(data, Pairs) else encoder.record.metric
 
 
@@ -176,6 +180,11 @@ def check_metric(metric: str, data: Data) -> str:
     known = METRICS[name]
     if not isinstance(data, known.takes):
         raise InvalidInputError(f"The metric '{name}' needs {_WAYS[known.takes]}.")
+    if name in SEARCH and isinstance(data, Search) and data.relevance is None:
+        raise InvalidInputError(
+            f"The metric '{name}' needs judged documents, and these queries have none: give 'relevance', or "
+            "use recall@10."
+        )
     have = data if isinstance(data, Rows) else Rows(())
     missing = [need for need in known.needs if getattr(have, need) is None]
     if "y" in known.needs and have.reference is not None and have.reference.y is None and "reference" in known.needs:
@@ -190,6 +199,7 @@ _WAYS: dict[object, str] = {
     Rows: "rows: use curve(X, ...)",
     Pairs: "pairs: use curve_pairs(left, right, scores)",
     Search: "judged documents: use curve_search(queries, documents, relevance)",
+    Rows | Search: "rows, or queries and documents: use curve(X, ...) or curve_search(queries, documents)",
     "y": "y, the labels or targets of X",
     "reference": "reference=(X_train, y_train), the rows to look among and their labels",
 }
@@ -243,7 +253,7 @@ METRICS: dict[str, Metric] = {
     ),
     "recall@10": Metric(
         scorers.recall,
-        Rows,
+        Rows | Search,
         "share of the ten nearest neighbors at full width that are found",
         raw_constant=1.0,
     ),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -244,21 +245,30 @@ def _some(labels: Iterable[object]) -> str:
     return ", ".join(shown[:3]) + (", ..." if len(shown) > 3 else "")
 
 
-def full_width_neighbors(encoder: FittedEncoder, data: Rows) -> np.ndarray:
-    """Return the ten full-width neighbors of each row; found once, as they do not depend on the code."""
+def full_width_neighbors(encoder: FittedEncoder, data: Rows | Search) -> np.ndarray:
+    """Return the ten full-width neighbors of each row or query; found once, as they do not depend on the code."""
     with _one_at_a_time:  # threads that score other codes of the same rows wait for them
         if "neighbors" not in data.memory:
-            alone = data.reference is None
+            alone = isinstance(data, Rows) and data.reference is None
             if (among := n_rows(data.stored) - alone) <= 10:
                 raise InvalidInputError(f"The metric 'recall@10' needs more than 10 rows to look among. Got {among}.")
-            vectors = _plain(encoder, data.stored), _plain(encoder, data.X)
+            vectors = _plain(encoder, data.stored), _plain(encoder, data.X if isinstance(data, Rows) else data.queries)
             data.memory["neighbors"] = neighbors.nearest_neighbors(*vectors, 10, exclude_self=alone)
     return np.asarray(data.memory["neighbors"])
 
 
-def recall(encoder: FittedEncoder, data: Rows, ks: np.ndarray, storage: Storage = AS_IT_IS) -> PerRowScores:
+def recall(encoder: FittedEncoder, data: Rows | Search, ks: np.ndarray, storage: Storage = AS_IT_IS) -> PerRowScores:
     """Share of the ten full-width neighbors that are found."""
-    truth, alone = full_width_neighbors(encoder, data), data.reference is None
+    truth = full_width_neighbors(encoder, data)
+    if isinstance(data, Search):
+        if any(part is not None for part in (data.query_rows, data.query_field, data.document_field)):
+            raise InvalidInputError(
+                "The metric 'recall@10' looks among all documents: leave 'query_rows' and the fields of a filter out."
+            )
+        near = np.column_stack([np.repeat(np.arange(len(truth)), 10), truth.ravel(), np.ones(truth.size, np.int64)])
+        codes = _kept(encoder, storage, data.documents), _asking(encoder, storage, data.queries, "query")
+        return _searched("recall", 10, replace(data, relevance=near), *codes, ks)
+    alone = data.reference is None
     codes = _kept(encoder, storage, data.stored), _asking(encoder, storage, data.X)
     return MeanScore(neighbors.neighbor_recall(*codes, truth, exclude_self=alone, ks=ks, per_row=True), out_of=10)
 

@@ -62,7 +62,9 @@ def make_scorer(metric: str, k: int | None = None) -> PrefixScorer:
     >>> search.fit(digits.X_train, digits.y_train).best_params_
     {'objective': 'fisher'}
     """
-    check_choice(metric, [name for name, each in METRICS.items() if each.takes is Rows], "metric", "make_scorer")
+    check_choice(
+        metric, [name for name, each in METRICS.items() if issubclass(Rows, each.takes)], "metric", "make_scorer"
+    )
     if k is not None and (not is_int(k) or k < 1):
         raise bad_parameter("k", "make_scorer", "a positive int, or None for the whole code", k)
     return PrefixScorer(metric, k)

@@ -257,6 +257,8 @@ class Statistics:
     documents : RowSample, optional
         Of the store that pairs are from, in full coordinates, where it is known: its documents are what will be
         encoded, and pairs hold few of them.
+    queries : RowSample, optional
+        Queries without judgements that the documents will be searched with, in full coordinates.
     """
 
     moments: Moments | PairMoments
@@ -268,6 +270,7 @@ class Statistics:
     part_of: PartOf | None = None
     learned: np.ndarray | None = None
     documents: RowSample | None = None
+    queries: RowSample | None = None
     _workspace: _Workspace | None = field(default=None, init=False, repr=False, compare=False)
 
     def merge(self, other: Statistics) -> Statistics:
@@ -283,6 +286,8 @@ class Statistics:
             mine.documents = RowSample(stores[0].capacity)
             for store in stores:
                 mine.documents.union(store)
+        if theirs.queries is not None:
+            mine.queries = theirs.queries if mine.queries is None else mine.queries.merge(theirs.queries)
         return mine
 
     def in_full_coordinates(self) -> Statistics:
@@ -298,6 +303,7 @@ class Statistics:
             fingerprint=self.fingerprint,
             learned=self.learned,
             documents=self.documents,
+            queries=self.queries,
         )
 
     @property
@@ -312,7 +318,8 @@ class Statistics:
         full = self.in_full_coordinates()
         counts = np.array([full.n_features, full.fingerprint.rows, full.fingerprint.total], dtype=np.uint64)
         known = {} if full.learned is None else {"learned": full.learned}
-        known |= {} if full.documents is None else under("documents", full.documents.to_arrays())
+        for name, beside in (("documents", full.documents), ("queries", full.queries)):
+            known |= {} if beside is None else under(name, beside.to_arrays())
         parts = under("moments", full.moments.to_arrays()) | under("sample", full.sample.to_arrays())
         return {"counts": counts} | known | parts
 
@@ -327,6 +334,8 @@ class Statistics:
             made.fingerprint, made.learned = Fingerprint(rows, total), arrays.get("learned")
             if documents := within(arrays, "documents"):
                 made.documents = RowSample.from_arrays(documents)
+            if queries := within(arrays, "queries"):
+                made.queries = RowSample.from_arrays(queries)
             wrong = _nonsense(arrays) or _misfit(made)
         except CorruptModelError:
             raise
@@ -387,6 +396,8 @@ _WHOLE = (
     "sample.priority",
     "documents.capacity",
     "documents.priority",
+    "queries.capacity",
+    "queries.priority",
 )
 
 
@@ -416,13 +427,14 @@ def _misfit(made: Statistics) -> str:
         return f"{moments.rows} rows of width {moments.p} in a space of {made.n_features} dimensions"
     if made.fingerprint.rows < 0 or made.fingerprint.total < 0:
         return f"a fingerprint of {made.fingerprint.rows} rows"
-    for sample in (made.sample, made.documents):
+    for sample in (made.sample, made.documents, made.queries):
         if sample is None:
             continue
         if sample.capacity < 0 or len(sample) > sample.capacity or sample.priority.dtype != np.uint64:
             return f"{len(sample)} rows in a sample of {sample.capacity}"
-    if made.documents is not None and made.documents.columns.get("X", np.zeros(0)).shape[1:] != (made.n_features,):
-        return f"documents that are no vectors of {made.n_features} numbers"
+    for name, beside in (("documents", made.documents), ("queries", made.queries)):
+        if beside is not None and beside.columns.get("X", np.zeros(0)).shape[1:] != (made.n_features,):
+            return f"{name} that are no vectors of {made.n_features} numbers"
     if made.learned is not None and not are_hashes(made.learned):
         return "hashes of documents that are no ascending whole numbers"
     return ""

@@ -5,20 +5,17 @@ How a choice is made is in `choose`; what it says in `words`.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int, is_real
-from firstk._base.json_records import Allowed, Count, Name, NonNegative, check_fields, from_json, from_plain, to_plain
+from firstk._base.json_records import Allowed, Count, JsonRecord, Name, NonNegative, check_fields
 from firstk.data.precision import PRECISIONS
 from firstk.data.stores import FORMULAS
 from firstk.exceptions import InvalidInputError
 from firstk.quality.paired import ROUNDING
 from firstk.words.text import EMBEDDED, PRODUCT_QUANTIZER, RAW
 
-FORMAT = "firstk.Choice/1"
 # What is kept where nothing is asked for, and shares for which the cheapest code is worth naming.
 KEEP, SHARES = 0.99, (0.9, 0.95, 0.99)
 # What a share may be of.
@@ -210,7 +207,7 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(JsonRecord):
     """What to store: ranked offers, with what their shares are of.
 
     Attributes
@@ -248,6 +245,8 @@ class Choice:
     They keep 95 to 99 % of the raw vectors' ndcg@10: 0.550 of 0.567.
     The whole interval keeps 95 %.
     """
+
+    FORMAT = "firstk.Choice/1"
 
     metric: Name
     reference: Name
@@ -312,22 +311,3 @@ class Choice:
         from firstk.words.choice import explanation
 
         return "\n".join(explanation(self))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Fields as plain Python objects, all of which JSON can hold."""
-        plain: dict[str, Any] = to_plain(self)
-        return plain
-
-    def to_json(self) -> str:
-        """Write as JSON text, from which `from_json` makes an equal record."""
-        return json.dumps({"format": FORMAT, **self.to_dict()}, allow_nan=False)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Choice:
-        """Make a choice from the fields that `to_dict` gives."""
-        return from_plain(cls, values)
-
-    @classmethod
-    def from_json(cls, text: str) -> Choice:
-        """Read what `to_json` wrote; anything else raises an error."""
-        return from_json(cls, text, FORMAT)

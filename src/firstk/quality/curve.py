@@ -6,7 +6,6 @@ scikit-learn.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int, require
-from firstk._base.json_records import Count, Lengths, Name, check_fields, from_json, from_plain, to_plain
+from firstk._base.json_records import Count, JsonRecord, Lengths, Name, check_fields
 from firstk.exceptions import InvalidInputError
 from firstk.quality.choice import REFERENCES, SHARES, Point
 from firstk.quality.choose import Evidence
@@ -23,8 +22,6 @@ from firstk.quality.paired import ROUNDING
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FORMAT = "firstk.PrefixCurve/1"
-
 
 def slack(score: float) -> float:
     """Return the difference to a score that rounding may make; a target is reached, and a tie a tie, up to this."""
@@ -32,7 +29,7 @@ def slack(score: float) -> float:
 
 
 @dataclass(frozen=True, repr=False)
-class PrefixCurve:
+class PrefixCurve(JsonRecord):
     """Quality of a code against the number of coordinates that are kept.
 
     Parameters
@@ -79,6 +76,8 @@ class PrefixCurve:
       8  0.9000
     input: 0.9200
     """
+
+    FORMAT = "firstk.PrefixCurve/1"
 
     k: Lengths
     score: tuple[float, ...]
@@ -269,25 +268,6 @@ class PrefixCurve:
         ax.set_xlabel("k, coordinates kept")
         ax.set_ylabel(self.metric)
         return ax
-
-    def to_dict(self) -> dict[str, Any]:
-        """Fields as plain Python objects, all of which JSON can hold."""
-        plain: dict[str, Any] = to_plain(self)
-        return plain
-
-    def to_json(self) -> str:
-        """Write as JSON text, from which `from_json` makes an equal curve."""
-        return json.dumps({"format": FORMAT, **self.to_dict()}, allow_nan=False)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> PrefixCurve:
-        """Make a curve from the fields that `to_dict` gives: all of them, and no others."""
-        return from_plain(cls, values)
-
-    @classmethod
-    def from_json(cls, text: str) -> PrefixCurve:
-        """Read what `to_json` wrote; anything else raises an error."""
-        return from_json(cls, text, FORMAT)
 
     def __len__(self) -> int:
         return len(self.k)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from firstk._base.checks import bad_parameter, is_int, is_real
-from firstk._base.json_records import Count, Lengths, Name, check_fields, from_json, from_plain, to_plain
+from firstk._base.checks import bad_parameter
+from firstk._base.json_records import Count, JsonRecord, Lengths, Name, check_fields
 from firstk.data.precision import PRECISIONS
 from firstk.data.stores import find_store
 from firstk.exceptions import InvalidInputError
@@ -27,13 +26,12 @@ from firstk.quality.choose import choose
 from firstk.quality.curve import PrefixCurve, slack
 from firstk.quality.paired import CONFIDENCE, interval
 
-FORMAT = "firstk.Evaluation/1"
 # Points of embedded bits in one line of text.
 _CELLS = 6
 
 
 @dataclass(frozen=True, repr=False)
-class Evaluation:
+class Evaluation(JsonRecord):
     """Scores and costs of codes, each with its scores on the same resampled units.
 
     Parameters
@@ -84,6 +82,8 @@ class Evaluation:
     * best score for its size
     raw vectors: 0.9100 (256)
     """
+
+    FORMAT = "firstk.Evaluation/1"
 
     points: tuple[Point, ...]
     metric: Name
@@ -280,24 +280,6 @@ class Evaluation:
 
     # -- as a record -----------------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
-        """Fields as plain Python objects, all of which JSON can hold."""
-        return to_plain(self)
-
-    def to_json(self) -> str:
-        """Write as JSON text, from which `from_json` makes an equal evaluation."""
-        return json.dumps({"format": FORMAT, **self.to_dict()}, allow_nan=False)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Evaluation:
-        """Make an evaluation from the fields that `to_dict` gives: all of them, and no others."""
-        return from_plain(cls, values)
-
-    @classmethod
-    def from_json(cls, text: str) -> Evaluation:
-        """Read what `to_json` wrote; anything else raises an error."""
-        return from_json(cls, text, FORMAT)
-
     def __len__(self) -> int:
         return len(self.points)
 
@@ -384,22 +366,20 @@ class Packed:
            [ 0.,  0.]])
     """
 
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
     scales: tuple[float, ...]
     data: str
 
     def __post_init__(self) -> None:
-        shape = tuple(self.shape)
-        if len(shape) != 2 or not all(is_int(n) and n > 0 for n in shape):
-            raise _damaged("a packed matrix has two positive sizes")
-        object.__setattr__(self, "shape", shape)
-        object.__setattr__(self, "scales", _numbers(self.scales, shape[0]))
+        check_fields(self)
+        if len(self.shape) != 2 or min(self.shape) < 1 or len(self.scales) != self.shape[0]:
+            raise damaged("a packed matrix has two positive sizes, and one scale for each row")
         try:
             size = len(base64.b64decode(self.data, validate=True))
-        except (TypeError, ValueError, binascii.Error):
-            raise _damaged("a packed matrix is no base64") from None
-        if size != 2 * shape[0] * shape[1]:
-            raise _damaged(f"a packed matrix of shape {shape} holds {size} bytes")
+        except (ValueError, binascii.Error):
+            raise damaged("a packed matrix is no base64") from None
+        if size != 2 * self.shape[0] * self.shape[1]:
+            raise damaged(f"a packed matrix of shape {self.shape} holds {size} bytes")
 
     @classmethod
     def of(cls, matrix: ArrayLike) -> Packed:
@@ -415,14 +395,8 @@ class Packed:
         return steps * np.asarray(self.scales)[:, None]
 
 
-def _numbers(values: tuple[float, ...], length: int) -> tuple[float, ...]:
-    found = tuple(values)
-    if len(found) != length or not all(is_real(value) for value in found):
-        raise _damaged(f"a packed matrix needs {length} finite scales")
-    return tuple(map(float, found))
-
-
-def _damaged(reason: str) -> InvalidInputError:
+def damaged(reason: str) -> InvalidInputError:
+    """Build the error for an evaluation whose parts do not fit together."""
     return InvalidInputError(
         f"This is no evaluation that can be read: {reason}. Fit the model again with 'firstk fit'."
     )

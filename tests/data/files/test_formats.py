@@ -520,3 +520,13 @@ def test_rows_that_are_not_finite_are_found_in_every_precision(dtype):
     assert rows_with_nan(X[[0, 2, 4]]).tolist() == []
     for row in (1, 3, 5):
         assert rows_with_nan(X[[0, row]]).tolist() == [1]
+
+
+def test_what_an_npz_says_about_itself_takes_one_byte_per_character(tmp_path):
+    from firstk import transform_files
+
+    write_vectors(tmp_path / "a.npz", np.eye(8, dtype=np.float32))
+    transform_files(None, tmp_path / "a.npz", tmp_path / "short.npz", precision="int8")
+    said = open_vectors(tmp_path / "short.npz").metadata["firstk"]
+    with zipfile.ZipFile(tmp_path / "short.npz") as archive:
+        assert archive.getinfo("firstk.npy").file_size < len(said) + 200

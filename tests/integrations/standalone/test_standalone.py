@@ -165,7 +165,10 @@ def test_names_of_files_and_functions_are_checked(tmp_path):
         (lambda: to_javascript(encoder, tmp_path / "code.ts"), "ends in .mjs or .js"),
         (lambda: to_sql(encoder, tmp_path / "code.txt"), "ends in .sql"),
         (lambda: to_sql(encoder, tmp_path / "code.sql", name="a; DROP TABLE b"), "small letters"),
-        (lambda: to_sql(encoder, tmp_path / "code.sql", dialect="oracle"), "'duckdb', 'postgresql'"),
+        (lambda: to_sql(encoder, tmp_path / "code.sql", dialect="oracle"), "'duckdb', 'postgresql', 'sqlite'"),
+        (lambda: to_sql(encoder, tmp_path / "code.sql", dialect="sqlite"), "Give bytes"),
+        (lambda: to_sql(encoder, tmp_path / "code.sql", dialect="duckdb", bytes=4), "Leave bytes out for DuckDB"),
+        (lambda: to_javascript(encoder, tmp_path / "code.mjs", bytes=0), "int in"),
     ):
         with pytest.raises(InvalidInputError, match=message):
             wrong()

@@ -9,10 +9,10 @@ pytest.importorskip("numba", reason="without numba there is nothing to switch of
 
 CODE = """
 import numpy as np, torch
-from firstk import FunnelIndex
+from firstk import CodeIndex, PrefixEncoder
 from firstk.losses.functional.cross_entropy import cross_entropy
 from firstk.losses.functional.contrastive import info_nce
-from firstk.search.funnel import index
+from firstk.search.codes import index
 
 torch.manual_seed(0)
 z, weight, labels = torch.randn(8, 4), torch.randn(3, 4), torch.arange(8) % 3
@@ -20,11 +20,13 @@ assert torch.equal(cross_entropy(z, weight, labels), cross_entropy(z, weight, la
 assert torch.equal(info_nce(z, 2 * z), info_nce(z, 2 * z, backend="torch"))
 index._LARGE = 100  # rows from which "auto" would compile
 rows = np.random.default_rng(0).normal(size=(200, 6)).astype(np.float32)
-found, plain = (FunnelIndex.fit(rows, engine=engine).search(rows[:3], 5).ids for engine in ("auto", "numpy"))
+encoder = PrefixEncoder().fit(rows)
+made = {name: CodeIndex.fit(rows, encoder=encoder, bytes=4, engine=name) for name in ("auto", "numpy", "compiled")}
+found, plain = (made[engine].search(rows[:3], 5).ids for engine in ("auto", "numpy"))
 assert (found == plain).all()
 for call in (
     lambda: cross_entropy(z, weight, labels, backend="compiled"),
-    lambda: FunnelIndex.fit(rows, engine="compiled").search(rows[:3], 5),
+    lambda: made["compiled"].search(rows[:3], 5),
 ):
     try:
         call()

@@ -102,9 +102,9 @@ def test_elasticsearch_knows_the_queries_of_the_body(index):
     assert [part["window_size"] for part in body["rescore"]][-1] == Shortlists.of(index).stages[-1].size
 
 
-def test_an_index_of_signs_has_no_plan(rows):
-    with pytest.raises(InvalidInputError, match="first_stage='float32'"):
-        Shortlists.of(FunnelIndex.fit(rows[:500], first_stage="binary", schedule=[(16, 100)]))
+def test_bad_requests_for_a_plan(rows):
+    with pytest.raises(InvalidInputError, match=r"takes a FunnelIndex\. Got str"):
+        Shortlists.of("index")
     with pytest.raises(InvalidInputError, match=r"\[1, 10\]"):
         Shortlists.of(FunnelIndex.fit(rows[:500]), 11)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from firstk._base.checks import check_verbose
-from firstk._base.json_records import from_json, to_plain
+from firstk._base.json_records import JsonRecord, from_json, to_plain
 from firstk._base.progress import Verbose, steps
 from firstk.advice.diagnosis.compare import compare_objectives
 from firstk.advice.diagnosis.folds import Trials, row_trials, trials_of
@@ -30,13 +29,12 @@ from firstk.data.task import Search
 from firstk.exceptions import FirstkError, InvalidInputError
 from firstk.quality.curve import PrefixCurve
 
-FORMAT = "firstk.Diagnosis/1"
 # Rows are compared in single precision, which may overflow or underflow outside this range of variances.
 SINGLE_PRECISION = (1e-60, 1e60)
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(JsonRecord):
     """Result of :func:`diagnose`: ``print(found)`` says it in words, ``print(found.explain())`` the rest.
 
     Attributes
@@ -58,6 +56,8 @@ class Diagnosis:
     rows_in_file : int
         How many rows there are, where only a sample of a file was read; otherwise 0.
     """
+
+    FORMAT = "firstk.Diagnosis/1"
 
     vectors: Vectors
     spectrum: PrefixCurve | None
@@ -81,16 +81,12 @@ class Diagnosis:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as JSON values, with the reason codes of what is wrong with the vectors."""
-        return {"format": FORMAT, "problems": list(self.vectors.problems), **to_plain(self)}
-
-    def to_json(self) -> str:
-        """Return the record as JSON text, from which `from_json` rebuilds it."""
-        return json.dumps(self.to_dict(), allow_nan=False)
+        return {"format": self.FORMAT, "problems": list(self.vectors.problems), **to_plain(self)}
 
     @classmethod
     def from_json(cls, text: str) -> Diagnosis:
         """Read what `to_json` wrote; raise InvalidInputError for anything else."""
-        return from_json(cls, text, FORMAT, again="diagnose again", ignore=("problems",))
+        return from_json(cls, text, cls.FORMAT, again="diagnose again", ignore=("problems",))
 
 
 def diagnose(

@@ -164,6 +164,23 @@ class TableReader:
         return out
 
 
+class MemoryReader(TableReader):
+    """A table or record batch in memory; `path` is what error messages call it."""
+
+    def __init__(self, table: pyarrow.Table | pyarrow.RecordBatch, wanted: Wanted, path: str = "the table"):
+        pa = arrow("Reading tables")
+        self._table = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
+        super().__init__(path, "Arrow", table.schema, wanted)
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return int(self._table.num_rows)
+
+    def batches(self, size: int, columns: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
+        """Yield columns of at most `size` rows at a time."""
+        yield from self._table.select(list(columns)).to_batches(max_chunksize=size)
+
+
 def kind_of(column: pyarrow.DataType) -> str:
     """Return what `choose` calls a column of this Arrow type."""
     pa = arrow("Reading tables")

@@ -125,12 +125,12 @@ def load(path: Path) -> Loaded:
 
 
 def _metadata(path: Path, held: Mapping[str, Header]) -> Mapping[str, str]:
-    """Return our own facts, kept as a text array of no dimension."""
+    """Return our own facts, kept as bytes of UTF-8 in an array of no dimension: text takes four bytes a character."""
     member = held.get("firstk")
-    if member is None or member.shape != () or member.dtype.kind != "U":
+    if member is None or member.shape != () or member.dtype.kind != "S":
         return {}
-    with reading(path, "npz", _BROKEN), _archive(path) as archive:
-        return {"firstk": str(_read_whole(archive, "firstk"))}
+    with reading(path, "npz", (*_BROKEN, UnicodeDecodeError)), _archive(path) as archive:
+        return {"firstk": _read_whole(archive, "firstk").item().decode()}
 
 
 class NpzWriter:
@@ -154,7 +154,7 @@ class NpzWriter:
         with zipfile.ZipFile(self._path, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
             archive.write(self._beside, f"{self._layout.vectors}.npy")
             arrays = {name: np.concatenate(parts) for name, parts in self._columns.items()}
-            arrays |= {key: np.array(value) for key, value in self._layout.metadata.items()}
+            arrays |= {key: np.array(value.encode()) for key, value in self._layout.metadata.items()}
             for name, array in arrays.items():
                 if array.dtype.kind == "O":
                     raise no_room("npz", "arrays of numbers or text", name)

@@ -20,7 +20,7 @@ from firstk._base.atomic_file import beside
 from firstk._base.checks import bad_parameter, check_choice, is_int, require, some_rows
 from firstk._base.input_file import Stamp
 from firstk.data.files import arrow, jsonl, npy, npz, parquet, tensors, text
-from firstk.data.files.arrow_tables import TableReader, as_numpy
+from firstk.data.files.arrow_tables import MemoryReader, as_numpy
 from firstk.data.files.contract import (
     Batch,
     Carried,
@@ -375,22 +375,6 @@ def rows_with_nan(vectors: np.ndarray) -> np.ndarray:
 # -- data frames, which come in through narwhals and go on as Arrow --------------------------------------------------
 
 
-class _FrameReader(TableReader):
-    """One table in memory."""
-
-    def __init__(self, table: pyarrow.Table, wanted: Wanted):
-        self._table = table
-        super().__init__("the table", "Arrow", table.schema, wanted)
-
-    def count(self) -> int:
-        """Return the number of rows."""
-        return self._table.num_rows
-
-    def batches(self, size: int, columns: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
-        """Yield columns of at most `size` rows at a time."""
-        yield from self._table.select(list(columns)).to_batches(max_chunksize=size)
-
-
 def _no_writer(path: object, layout: Layout) -> Writer:
     raise InvalidInputError("A table in memory is not written to. Use write_vectors with the name of a file.")
 
@@ -399,7 +383,7 @@ def _columns(table: pyarrow.Table) -> Loaded:
     return Loaded(tuple(table.column_names), lambda name: as_numpy(table.column(name)))
 
 
-_IN_MEMORY = Format("table", (), "anything", True, _FrameReader, _no_writer, _columns)
+_IN_MEMORY = Format("table", (), "anything", True, MemoryReader, _no_writer, _columns)
 
 
 def _shard_of(frame: Any, wanted: Wanted) -> Shard:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from firstk._base.atomic_file import atomic_file
 from firstk.exceptions import InvalidInputError
 from firstk.integrations._codes import EncoderLike, exportable, single
+from firstk.integrations.standalone.stored_bytes import StoredBytes, as_text
 
 _ENDINGS = (".mjs", ".js")
 _PROGRAM = """// Codes of vectors of {p} numbers: their first k coordinates, k from 1 to {d}. Written by firstk.
@@ -57,11 +57,12 @@ export function encode(vector, k = width, {{ query = false }} = {{}}) {{
 """
 
 
-def to_javascript(encoder: EncoderLike, path: str | Path) -> Path:
+def to_javascript(encoder: EncoderLike, path: str | Path, *, bytes: int | None = None) -> Path:
     """Write an ES module, a file that ends in .mjs or .js.
 
     ``encode(vector, k, {query})`` of that module gives the codes of the library, to 1e-5 and better. Numbers are
-    float32, the means and sums float64.
+    float32, the means and sums float64. With `bytes`, ``new Codes(strings).search(vector, limit)`` searches embedded
+    bits, of so many bytes per vector or fewer, by cosine.
     """
     owner = "to_javascript"
     found, network = exportable(encoder, owner)
@@ -71,24 +72,21 @@ def to_javascript(encoder: EncoderLike, path: str | Path) -> Path:
     layers = ""
     if network is not None:
         layers = ", ".join(
-            f'{{ weight: floats("{_text(single(weight, owner))}"), bias: floats("{_text(single(bias, owner))}") }}'
+            f'{{ weight: floats("{as_text(single(weight, owner))}"), bias: floats("{as_text(single(bias, owner))}") }}'
             for weight, bias in zip(network.weights, network.biases, strict=True)
         )
     program = _PROGRAM.format(
         p=found.p,
         d=found.d,
-        mean=_text(np.asarray(found.mean, "<f8")),
-        query_mean=_text(np.asarray(found.query_mean, "<f8")),
-        components=_text(single(found.components, owner)),
+        mean=as_text(np.asarray(found.mean, "<f8")),
+        query_mean=as_text(np.asarray(found.query_mean, "<f8")),
+        components=as_text(single(found.components, owner)),
         layers=layers,
         body_unit="  z = unit(z);\n" if network is not None and network.normalize else "",
         result="unit(z)" if found.normalized else "z",
     )
+    if bytes is not None:
+        program += StoredBytes.of(found, bytes).javascript()
     with atomic_file(file, "A JavaScript module", kinds=_ENDINGS) as temporary:
         temporary.write_text(program, "utf-8")
     return file
-
-
-def _text(array: np.ndarray) -> str:
-    """Return the bytes of an array, lowest first, as base64."""
-    return base64.b64encode(array.astype(array.dtype.newbyteorder("<")).tobytes()).decode()

@@ -6,7 +6,6 @@ The axes are a row each, so that a prefix reads its own only.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,8 @@ from firstk._base.checks import check_choice
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import InvalidInputError
 from firstk.integrations._codes import EncoderLike, exportable, single
+from firstk.integrations.standalone.stored_bytes import StoredBytes
+from firstk.integrations.standalone.stored_bytes_sql import numbers, postgresql_bytes, sqlite_bytes
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,50}")
 
@@ -75,22 +76,33 @@ _DUCKDB_UNIT = """(
         SELECT CASE WHEN t.norm > 0 THEN list_transform(t.z, lambda v: v / t.norm) ELSE t.z END
         FROM (SELECT s.z, sqrt(list_dot_product(s.z, s.z)) AS norm FROM {code} AS s) AS t
     )"""
-DIALECTS = ("postgresql", "duckdb")
+DIALECTS = ("postgresql", "duckdb", "sqlite")
 
 
-def to_sql(encoder: EncoderLike, path: str | Path, *, dialect: str = "postgresql", name: str = "firstk_encode") -> Path:
+def to_sql(
+    encoder: EncoderLike,
+    path: str | Path,
+    *,
+    dialect: str = "postgresql",
+    name: str = "firstk_encode",
+    bytes: int | None = None,
+) -> Path:
     """Write a file of SQL, which ends in .sql, that makes a function for PostgreSQL or a macro for DuckDB.
 
     ``name(x, k, query)`` takes a vector as an array of numbers and gives the codes of the library, to 1e-5 and better.
+    With `bytes`, PostgreSQL and SQLite also decode and score embedded bits, which are kept as bytea or as blobs.
 
     Parameters
     ----------
     encoder : PrefixEncoder or FittedEncoder
         Linear: SQL is no place for a network.
     path : path
-    dialect : {"postgresql", "duckdb"}
+    dialect : {"postgresql", "duckdb", "sqlite"}
+        SQLite has neither arrays nor functions: it needs `bytes`, and its queries are encoded elsewhere.
     name : str
-        Of the function; its tables are called ``name_axes`` and ``name_means``.
+        Of the function; the names of its tables, views and further functions begin with it.
+    bytes : int, optional
+        Of embedded bits, at most.
     """
     owner = "to_sql"
     found, network = exportable(encoder, owner)
@@ -99,6 +111,12 @@ def to_sql(encoder: EncoderLike, path: str | Path, *, dialect: str = "postgresql
             "to_sql takes linear encoders, and this one has an MLP. Export it to ONNX, numpy or js."
         )
     check_choice(dialect, DIALECTS, "dialect", owner)
+    if dialect == "sqlite" and bytes is None:
+        raise InvalidInputError(
+            "SQLite has no arrays to encode vectors with. Give bytes, of embedded bits that it decodes."
+        )
+    if dialect == "duckdb" and bytes is not None:
+        raise InvalidInputError("Embedded bits are decoded in PostgreSQL and SQLite. Leave bytes out for DuckDB.")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidInputError(
             f"The name of a function is of small letters, digits and underscores, at most 51. Got {name!r:.60}."
@@ -106,8 +124,16 @@ def to_sql(encoder: EncoderLike, path: str | Path, *, dialect: str = "postgresql
     file = Path(path)
     if file.suffix != ".sql":
         raise InvalidInputError(f"A file of SQL ends in .sql. Got '{file.name}'.")
+    if dialect == "sqlite":
+        assert bytes is not None
+        program = sqlite_bytes(StoredBytes.of(found, bytes), name)
+    elif dialect == "duckdb":
+        program = _duckdb(found, name)
+    else:
+        program = _postgresql(found, name)
+        program += "" if bytes is None else postgresql_bytes(StoredBytes.of(found, bytes), name, found.d)
     with atomic_file(file, "A file of SQL", kinds=(".sql",)) as temporary:
-        temporary.write_text(_postgresql(found, name) if dialect == "postgresql" else _duckdb(found, name), "utf-8")
+        temporary.write_text(program, "utf-8")
     return file
 
 
@@ -135,13 +161,8 @@ def _duckdb(encoder: FittedEncoder, name: str) -> str:
 def _rows(encoder: FittedEncoder, name: str, array: str) -> str:
     """Return the statements that fill the tables."""
     axes = single(encoder.components, "to_sql")
-    lines = [f"INSERT INTO {name}_axes VALUES ({n}, {array.format(_numbers(axis))});" for n, axis in enumerate(axes, 1)]
+    lines = [f"INSERT INTO {name}_axes VALUES ({n}, {array.format(numbers(axis))});" for n, axis in enumerate(axes, 1)]
     for query, mean in ((False, encoder.mean), (True, encoder.query_mean)):
-        values = array.format(_numbers(np.asarray(mean, np.float64)))
+        values = array.format(numbers(np.asarray(mean, np.float64)))
         lines.append(f"INSERT INTO {name}_means VALUES ({str(query).lower()}, {values});")
     return "\n".join(lines)
-
-
-def _numbers(values: Iterable[np.floating]) -> str:
-    """Return numbers as the shortest text that is read as the same."""
-    return ", ".join(np.format_float_scientific(value, trim="-") for value in values)

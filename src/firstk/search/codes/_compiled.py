@@ -30,8 +30,9 @@ from firstk.search.codes._simd_bytes import (
     no_words,
 )
 from firstk.search.codes.scan import PackedRows, Tables
-from firstk.search.funnel._compiled import Arrays, Lanes, _keep_nearest, jit
 
+Arrays: TypeAlias = tuple[np.ndarray, ...]
+Lanes: TypeAlias = np.ndarray  # inside a kernel: one vector of the processor
 # Tiles that stay in the first-level cache while all queries pass over them.
 _TILES = 16
 # Room for rows beyond those that are kept: the threshold rises whenever it is full.
@@ -48,6 +49,7 @@ Norm: TypeAlias = tuple[float, bool]  # the largest norm, and whether sums are d
 Rows: TypeAlias = tuple[np.ndarray, np.ndarray, int, Norm]  # tiles, ids, number, norms
 Absent: TypeAlias = np.ndarray | None  # None is a type of its own, for which other code is compiled
 # Vectors stay in registers only where a function is part of its caller.
+jit = numba.njit(nogil=True, cache=True, error_model="numpy")
 inlined = numba.njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 
 
@@ -141,6 +143,32 @@ def _exact(
             norm = np.float64(norms[rows[i]])
             near[i] = near[i] / norm if divides else near[i] - norm
     return count
+
+
+@jit
+def _keep_nearest(near: np.ndarray, rows: np.ndarray, count: int, size: int) -> np.float32:
+    """Move the `size` nearest to the front, ties to the lowest row, and return the worst of them (quickselect)."""
+    left, right, k = 0, count - 1, size - 1
+    while left < right:
+        pivot, pivot_row = near[(left + right) // 2], rows[(left + right) // 2]
+        i, j = left, right
+        while i <= j:
+            while near[i] > pivot or (near[i] == pivot and rows[i] < pivot_row):
+                i += 1
+            while near[j] < pivot or (near[j] == pivot and rows[j] > pivot_row):
+                j -= 1
+            if i <= j:
+                near[i], near[j] = near[j], near[i]
+                rows[i], rows[j] = rows[j], rows[i]
+                i += 1
+                j -= 1
+        if k <= j:
+            right = j
+        elif k >= i:
+            left = i
+        else:
+            break
+    return near[k]
 
 
 @jit

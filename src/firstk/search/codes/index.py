@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from firstk._base.checks import bad_parameter, check_choice, check_verbose, is_int
+from firstk._base.checks import (
+    bad_parameter,
+    check_choice,
+    check_verbose,
+    is_int,
+    numba_may_compile,
+    require_compiled,
+)
 from firstk._base.progress import Verbose, showing
 from firstk._base.rows import is_sparse
 from firstk.bits import METRICS, EmbeddedQuantizer
@@ -26,7 +33,7 @@ from firstk.search.codes.cell_fit import Fit, FitWarning
 from firstk.search.codes.packing import packing_of
 from firstk.search.codes.rerank import FloatCodes, reranked
 from firstk.search.codes.scan import PackedRows, Tables
-from firstk.search.funnel.index import ENGINES, SearchResult, checked_threads, is_compiled, over_blocks
+from firstk.search.funnel.index import SearchResult, checked_threads, over_blocks
 from firstk.search.index_file import BYTES_FORMAT, fitting_parts, pack_encoder, read_index, unpack_encoder, write_index
 from firstk.search.rows_and_ids import WriteLock, check_stored_ids, known_ids, new_ids
 
@@ -38,6 +45,9 @@ if TYPE_CHECKING:
     from firstk._base.array_types import MatrixLike
     from firstk.encoder import FittedEncoder
 
+_ENGINES = ("auto", "compiled", "numpy")
+# Rows from which the compiled scan is worth loading.
+_LARGE = 10_000
 # Queries that share a pass over the rows, and tiles that are worth a thread of their own.
 _QUERIES, _TILES = 64, 512
 # Rows of a shortlist for each neighbor that is asked for, where its length is not given.
@@ -45,7 +55,7 @@ _SHORTLIST = 10
 
 
 @dataclass(frozen=True, eq=False)
-class _State:
+class _CodeState:
     """What an index holds at one time. Additions and removals replace it as a whole: a search reads it once."""
 
     rows: PackedRows
@@ -97,7 +107,7 @@ class CodeIndex:
     ):
         self.quantizer, self.engine = quantizer, engine
         rows = PackedRows(packing_of(quantizer.stored, quantizer.metric), codes)
-        self._state = _State(rows, ids, next_id, fit or Fit())
+        self._state = _CodeState(rows, ids, next_id, fit or Fit())
         self._writing = WriteLock()
 
     # -- building ------------------------------------------------------------------------------------------------
@@ -136,7 +146,7 @@ class CodeIndex:
         """
         owner = "CodeIndex.fit"
         check_choice(metric, METRICS, "metric", owner)
-        check_choice(engine, ENGINES, "engine", owner)
+        check_choice(engine, _ENGINES, "engine", owner)
         with showing(check_verbose(verbose, owner)):
             quantizer = check_fitted(encoder, owner).quantizer(bytes, metric)
             codes = quantizer.encode(X)
@@ -167,7 +177,7 @@ class CodeIndex:
         engine : {"auto", "compiled", "numpy"}
         """
         owner = "CodeIndex.from_codes"
-        check_choice(engine, ENGINES, "engine", owner)
+        check_choice(engine, _ENGINES, "engine", owner)
         if not isinstance(quantizer, EmbeddedQuantizer):
             raise bad_parameter("quantizer", owner, "an EmbeddedQuantizer: encoder.quantizer(bytes)", quantizer)
         if stamp is not None:
@@ -210,7 +220,7 @@ class CodeIndex:
             numbers = new_ids(ids, len(codes), old.next_id, old.ids, owner)
             next_id = max(old.next_id, int(numbers.max(initial=-1)) + 1)
             joined = np.concatenate([old.ids, numbers])
-            self._state = _State(old.rows.appended(codes), joined, next_id, old.fit + fit)
+            self._state = _CodeState(old.rows.appended(codes), joined, next_id, old.fit + fit)
             return numbers, self._state.fit
 
     def remove(self, ids: ArrayLike) -> None:
@@ -339,9 +349,11 @@ class CodeIndex:
         unit: np.ndarray = codes / norms[:, None]
         return unit
 
-    def _nearest(self, now: _State, queries: np.ndarray, size: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
+    def _nearest(self, now: _CodeState, queries: np.ndarray, size: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
         """Return ids and nearness of the `size` nearest rows of each query, nearest first."""
-        if is_compiled(self.engine, len(now)):
+        if self.engine == "compiled":
+            require_compiled("search", "A compiled search", "engine='numpy'")
+        if self.engine == "compiled" or (self.engine == "auto" and len(now) >= _LARGE and numba_may_compile()):
             from firstk.search.codes._compiled import nearest
         else:
             nearest = code_scan.nearest
@@ -398,12 +410,12 @@ class CodeIndex:
             if codes.dtype != np.uint8 or codes.ndim != 2 or codes.shape[1] != quantizer.bytes:
                 raise InvalidInputError(f"codes are {codes.dtype}{codes.shape}, and {quantizer.bytes} bytes expected")
             check_stored_ids(ids, len(codes), facts["next_id"])
-            engine = check_choice(facts["engine"], ENGINES, "engine", "CodeIndex")
+            engine = check_choice(facts["engine"], _ENGINES, "engine", "CodeIndex")
             fit = Fit.from_dict(facts["fit"])
             return cls(quantizer, codes, ids, engine=engine, next_id=facts["next_id"], fit=fit)
 
 
-def _checked_count(value: object, name: str, now: _State, owner: str) -> int:
+def _checked_count(value: object, name: str, now: _CodeState, owner: str) -> int:
     if len(now) == 0:
         raise InvalidInputError(f"{owner} needs rows to search, and this index holds none. Add some first.")
     if not is_int(value) or not 1 <= value <= len(now):

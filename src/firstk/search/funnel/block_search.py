@@ -1,19 +1,29 @@
 """The search of a block of queries through a funnel: shortlist, narrow, finish; and a second pass that makes it exact.
 
-The operations come from `_plain` or `_compiled`; here is the order in which they are called.
+Shortlists come from cells of faiss where the schedule has them, or else from all rows. What is returned is computed
+from the codes, in float64.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from types import ModuleType
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from firstk.search.funnel.arrays import FunnelArrays, Queries
+from firstk.search.funnel.cells import RowsInCells, faiss_module, one_faiss_thread
+from firstk.search.funnel.prefixes import above, asked_at_most, asked_for, bound_of, columns_of, first_of, nearest
+from firstk.search.funnel.schedule import Schedule
 
 # Share of a limit by which float64 sums may be off.
 _ROUNDING = 1e-9
+# Rows beyond the neighbors that are finished in float64, after costs in float32 have chosen them.
+_SPARE = 4
+# Numbers of codes that are held in float64 at once.
+_NUMBERS = 1 << 20
+_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,95 +35,179 @@ class BlockResult:
     spent: np.ndarray
 
 
-def search_block(layout: FunnelArrays, operations: ModuleType, Q: np.ndarray, n: int, exact: bool) -> BlockResult:
+@dataclass(frozen=True, eq=False)
+class FunnelArrays:
+    """What searches of a store share: computed when first needed, discarded when rows are added or removed.
+
+    Attributes
+    ----------
+    codes : ndarray of float32, shape (n, d)
+    euclidean : bool
+        Squared distances; otherwise inner products.
+    schedule : Schedule
+    faiss : bool
+        Whether faiss makes shortlists and narrows them; otherwise numpy does.
+    centre : ndarray of float32, shape (d,)
+        Subtracted from rows and queries; zero for inner products, which centring would change.
+    cells : RowsInCells or None
+    """
+
+    codes: np.ndarray
+    euclidean: bool
+    schedule: Schedule
+    faiss: bool
+    centre: np.ndarray
+    cells: RowsInCells | None
+    _tables: dict[tuple[int, bool], np.ndarray] = field(default_factory=dict, init=False, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        codes: np.ndarray,
+        centre: np.ndarray,
+        euclidean: bool,
+        schedule: Schedule,
+        faiss: bool,
+        centroids: np.ndarray | None = None,
+        cells: np.ndarray | None = None,
+    ) -> FunnelArrays:
+        """Lay the rows out in their cells, if there are any."""
+        laid = None
+        if faiss and centroids is not None and cells is not None:
+            parts = prefixes_of(codes, centre, schedule.stages[0].k, euclidean)
+            laid = RowsInCells.of(parts, centroids, cells, euclidean, schedule.probes)
+        return cls(codes, euclidean, schedule, faiss, centre, laid)
+
+    def table(self, k: int, bounds: bool = False) -> np.ndarray:
+        """Return the columns of all rows at prefix k: those of the estimate, or all, for bounds."""
+        if (k, bounds) not in self._tables:
+            width = None if bounds else k + 1
+            parts = (self.codes[s : s + _BLOCK] - self.centre for s in range(0, len(self.codes), _BLOCK))
+            self._tables[k, bounds] = np.concatenate([columns_of(Y, k, self.euclidean)[:, :width] for Y in parts])
+        return self._tables[k, bounds]
+
+    @cached_property
+    def longest(self) -> float:
+        """The largest norm of a centred row."""
+        parts = (self.codes[s : s + _BLOCK] - self.centre for s in range(0, len(self.codes), _BLOCK))
+        return float(max(np.sqrt(np.einsum("ij,ij->i", Y, Y, dtype=np.float64).max()) for Y in parts))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory without the codes."""
+        laid = 0 if self.cells is None else len(self.codes) * (4 * self.cells.index.d + 8)
+        return laid + sum(table.nbytes for table in self._tables.values())
+
+    def shortlist(self, Y: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the `size` nearest rows of each centred query by the first prefix, and the multiply-adds."""
+        k, n = self.schedule.stages[0].k, len(self.codes)
+        if size == n:
+            return np.tile(np.arange(n), (len(Y), 1)), np.zeros(len(Y), np.int64)
+        queries = asked_for(Y, k, self.euclidean, self.schedule.remainder_cosine)
+        if self.cells is not None:
+            return self.cells.search(queries[:, : self.cells.index.d], size)
+        return self.flat_shortlist(queries, k, size)
+
+    def flat_shortlist(self, queries: np.ndarray, k: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the nearest of all rows, and the multiply-adds."""
+        table = self.table(k)
+        if self.faiss:
+            faiss = faiss_module()
+            rows = faiss.knn(queries, table, size, faiss.METRIC_INNER_PRODUCT)[1]
+        else:
+            rows = nearest(table.__getitem__, len(table), queries, size)
+        return rows, np.full(len(queries), table.size)
+
+    def costs(self, Q: np.ndarray, query: np.ndarray, row: np.ndarray) -> np.ndarray:
+        """Return the costs of pairs (query, row) in float64; infinite where the row is -1."""
+        costs, step = np.empty(len(row)), max(1, _NUMBERS // Q.shape[1])
+        for start in range(0, len(row), step):
+            some = slice(start, start + step)
+            a, b = Q[query[some]].astype(np.float64), self.codes[row[some]].astype(np.float64)
+            if self.euclidean:
+                a -= b
+                costs[some] = np.einsum("ij,ij->i", a, a)
+            else:
+                costs[some] = -np.einsum("ij,ij->i", a, b)
+        costs[row < 0] = np.inf
+        return costs
+
+    def narrowed(self, Q: np.ndarray, rows: np.ndarray, k: int, size: int) -> np.ndarray:
+        """Return those of some rows that are nearest by the first k coordinates, compared in float32."""
+        if rows.shape[1] <= size:
+            return rows
+        if self.faiss and k == self.codes.shape[1]:
+            faiss, near, there = faiss_module(), np.empty(rows.shape, np.float32), np.maximum(rows, 0)
+            compare = faiss.fvec_L2sqr_by_idx if self.euclidean else faiss.fvec_inner_products_by_idx
+            compare(*map(faiss.swig_ptr, (near, Q, self.codes, there)), k, *rows.shape)
+            costs = near if self.euclidean else -near
+        else:
+            X = self.codes[rows, :k]
+            costs = (
+                np.square(X - Q[:, None, :k]).sum(axis=2) if self.euclidean else -np.einsum("mk,msk->ms", Q[:, :k], X)
+            )
+        costs[rows < 0] = np.inf
+        return np.take_along_axis(rows, np.argpartition(costs, size - 1, axis=1)[:, :size], axis=1)
+
+
+def centre_of(codes: np.ndarray, euclidean: bool) -> np.ndarray:
+    """Return what rows and queries are centred by: the mean of the rows, or zeros for inner products."""
+    if euclidean:
+        return codes.mean(axis=0, dtype=np.float64).astype(np.float32)
+    return np.zeros(codes.shape[1], np.float32)
+
+
+def prefixes_of(codes: np.ndarray, centre: np.ndarray, k: int, euclidean: bool) -> Iterator[np.ndarray]:
+    """Yield what cells are made of: prefixes of centred rows, for inner products with the norm of what is left."""
+    for start in range(0, len(codes), _BLOCK):
+        part = codes[start : start + _BLOCK]
+        yield part[:, :k] - centre[:k] if euclidean else columns_of(part, k, euclidean)
+
+
+def search_block(arrays: FunnelArrays, Q: np.ndarray, n: int, exact: bool) -> BlockResult:
     """Find the n nearest rows of each query: by the schedule, or provably with `exact`.
 
     Exact: the funnel's n-th cost is an upper bound of the true one. A second scan collects every row whose lower
-    bound does not exceed it, and those rows are finished, or abandoned when a longer prefix excludes them. No row
-    that belongs to the answer can be lost, whatever the schedule.
+    bound does not exceed it, and those rows are finished. No row that belongs to the answer can be lost, whatever the
+    schedule.
     """
-    queries = layout.prepare(Q)
-    found = _by_schedule(layout, operations, queries, n)
-    rows = len(layout.codes)
-    # A schedule that finishes every row is exact already.
-    if not exact or all(size == rows for size in layout.schedule.sizes(rows, n)):
-        return found
-    spent, worst = found.spent, found.costs[:, -1]
-    scan, thresholds = layout.bound(queries, worst)
-    limits, whole = _slackened(layout, queries, worst), (0, len(layout.edges) - 1)
-    spent += scan.spent
-    survivors = []
-    for pairs in operations.collect(scan, thresholds):
-        costs, more = operations.grow(layout, queries, pairs, np.zeros(len(pairs[0])), whole, limits)
-        spent += more
-        alive = np.isfinite(costs)
-        survivors.append((pairs[0][alive], pairs[1][alive], costs[alive]))
-    query, row, cost = (np.concatenate(parts) for parts in zip(*survivors, strict=True))
-    return BlockResult(*_nearest(query, row, cost, len(queries), n), spent)
+    with one_faiss_thread() if arrays.faiss else nullcontext():
+        return _searched(arrays, Q, n, exact)
 
 
-def _by_schedule(layout: FunnelArrays, operations: ModuleType, queries: Queries, n: int) -> BlockResult:
-    """Shortlist on the first stage, narrow on the others, finish what is left."""
-    m = len(queries)
-    sizes = layout.schedule.sizes(len(layout.codes), n)
-    rows, spent = operations.shortlist(layout, queries, sizes[0])
-    spent = spent + layout.codes.shape[1]  # the query's own norms
-    costs, at = np.zeros(rows.shape), 0
-    for stage, size in zip(layout.schedule.stages, sizes, strict=True):
-        edge = layout.edges.index(stage.k)
-        pairs = np.repeat(np.arange(m), rows.shape[1]), rows.ravel()
-        flat, more = operations.grow(layout, queries, pairs, costs.ravel(), (at, edge))
-        spent += more
-        costs, at = flat.reshape(rows.shape), edge
-        if size < rows.shape[1]:
-            order = np.argpartition(_estimates(layout, queries, rows, costs, edge), size - 1, axis=1)[:, :size]
-            rows, costs = np.take_along_axis(rows, order, 1), np.take_along_axis(costs, order, 1)
-    return _finish(layout, operations, queries, BlockResult(rows, costs, spent), at, n)
-
-
-def _finish(
-    layout: FunnelArrays, operations: ModuleType, queries: Queries, found: BlockResult, at: int, n: int
-) -> BlockResult:
-    """Add all coordinates that are missing: to the n most likely rows first, whose costs then limit the others."""
-    m, last = len(queries), len(layout.edges) - 1
-    estimates = _estimates(layout, queries, found.rows, found.costs, at)
-    if n == 1:
-        order = np.argsort(estimates, axis=1, kind="stable")
-    elif n < estimates.shape[1]:
-        order = np.argpartition(estimates, n - 1, axis=1)
-    else:
-        order = np.tile(np.arange(estimates.shape[1]), (m, 1))
-    rows, costs = np.take_along_axis(found.rows, order, 1), np.take_along_axis(found.costs, order, 1)
-    spent = found.spent
-    likely = np.repeat(np.arange(m), n), rows[:, :n].ravel()
-    done, more = operations.grow(layout, queries, likely, costs[:, :n].ravel(), (at, last))
-    spent = spent + more
-    limits = _slackened(layout, queries, done.reshape(m, n).max(axis=1))
-    others = np.repeat(np.arange(m), rows.shape[1] - n), rows[:, n:].ravel()
-    rest, more = operations.grow(layout, queries, others, costs[:, n:].ravel(), (at, last), limits)
-    alive = np.isfinite(rest)
-    query = np.concatenate([likely[0], others[0][alive]])
-    row = np.concatenate([likely[1], others[1][alive]])
-    return BlockResult(*_nearest(query, row, np.concatenate([done, rest[alive]]), m, n), spent + more)
-
-
-def _slackened(layout: FunnelArrays, queries: Queries, costs: np.ndarray) -> np.ndarray:
-    """Return limits a little above costs, for the rounding of float64."""
-    scale = costs if layout.euclidean else queries.norms * float(layout.norms.max())
-    return costs + _ROUNDING * scale
-
-
-def _estimates(layout: FunnelArrays, queries: Queries, rows: np.ndarray, costs: np.ndarray, edge: int) -> np.ndarray:
-    """Return the expected costs, given partial costs, up to a constant of the query."""
-    cosine = layout.schedule.remainder_cosine
-    if layout.euclidean or cosine == 0:
-        return costs
-    return costs - cosine * queries.remainders[:, edge, None] * layout.remainders[rows, edge]
-
-
-def _nearest(query: np.ndarray, row: np.ndarray, cost: np.ndarray, m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows and costs of the n nearest of each query, nearest first, ties to the row that was added first."""
-    order = np.lexsort((row, cost, query))
-    first = np.searchsorted(query[order], np.arange(m))
-    places = order[first[:, None] + np.arange(n)]
-    return row[places], cost[places]
+def _searched(arrays: FunnelArrays, Q: np.ndarray, n: int, exact: bool) -> BlockResult:
+    (m, d), schedule, Y = Q.shape, arrays.schedule, Q - arrays.centre
+    sizes = schedule.sizes(len(arrays.codes), n)
+    rows, spent = arrays.shortlist(Y, sizes[0])
+    if len(few := np.flatnonzero((rows >= 0).sum(axis=1) < n)):  # the probed cells hold too few rows
+        k = schedule.stages[0].k
+        queries = asked_for(Y[few], k, arrays.euclidean, schedule.remainder_cosine)
+        rows[few], more = arrays.flat_shortlist(queries, k, sizes[0])
+        spent[few] += more
+    spent = spent + d  # the query's own norms
+    for stage, size in zip(schedule.stages[1:], sizes[1:], strict=True):
+        spent += rows.shape[1] * stage.k
+        rows = arrays.narrowed(Q, rows, stage.k, size)
+    finished = all(size == len(arrays.codes) for size in sizes)
+    # Costs in float32 do not know ties, which an exact search gives to the row that was added first.
+    if arrays.faiss and rows.shape[1] > n + _SPARE and not (exact and finished):
+        spent += rows.shape[1] * d
+        rows = arrays.narrowed(Q, rows, d, n + _SPARE)
+    spent += rows.shape[1] * d
+    query = np.repeat(np.arange(m), rows.shape[1])
+    rows, costs = first_of(query, rows.ravel(), arrays.costs(Q, query, rows.ravel()), m, n)
+    if not exact or finished:
+        return BlockResult(rows, costs, spent)
+    k, norms = schedule.exact_k, np.linalg.norm(Y.astype(np.float64), axis=1)
+    table = arrays.table(k, bounds=True)
+    longest = arrays.longest
+    limits = costs[:, -1] + _ROUNDING * (costs[:, -1] if arrays.euclidean else norms * longest)
+    found = []
+    thresholds = bound_of(limits, norms, longest, k, arrays.euclidean)
+    for query, row, _ in above(table.__getitem__, len(table), asked_at_most(Y, k, arrays.euclidean), thresholds):
+        costs = arrays.costs(Q, query, row)
+        spent += d * np.bincount(query, minlength=m)
+        near = costs <= limits[query]
+        found.append((query[near], row[near], costs[near]))
+    query, row, cost = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return BlockResult(*first_of(query, row, cost, m, n), spent + table.size)

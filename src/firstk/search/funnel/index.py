@@ -1,40 +1,29 @@
 """FunnelIndex: an index with a schedule that is chosen for a recall; SearchResult: what a search returns.
 
-It adds, removes, searches, saves and loads; the operations of a search are in `funnel`, `_plain` and `_compiled`.
+It adds, removes, searches, saves and loads; how a block of queries is searched is in `block_search`.
 """
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from firstk._base.checks import (
-    bad_parameter,
-    check_choice,
-    check_fraction,
-    check_verbose,
-    is_int,
-    numba_may_compile,
-    require_compiled,
-)
+from firstk._base.checks import bad_parameter, check_choice, check_fraction, check_verbose, is_int, require
 from firstk._base.concurrency import cores, one_blas_thread
 from firstk._base.progress import Verbose, showing
 from firstk.data import CodeStamp
 from firstk.encoder import FittedEncoder
 from firstk.exceptions import InvalidInputError
-from firstk.search.funnel import _numpy as _plain
-from firstk.search.funnel.arrays import FunnelArrays, build_arrays, no_bounds
-from firstk.search.funnel.block_search import search_block
-from firstk.search.funnel.byte_prefixes import BytePrefixes, fit_cells
-from firstk.search.funnel.prefixes import FIRST_STAGES, FirstStage
+from firstk.search.funnel.block_search import FunnelArrays, centre_of, prefixes_of, search_block
+from firstk.search.funnel.cells import cells_of
 from firstk.search.funnel.schedule import Schedule, check_request, check_schedule, given_schedule
-from firstk.search.funnel.schedule_choice import choose_schedule
+from firstk.search.funnel.schedule_choice import Chosen, choose_schedule
 from firstk.search.index_file import fitting_parts, pack_encoder, read_index, unpack_encoder, write_index
 from firstk.search.rows_and_ids import METRICS, RowsAndIds, WriteLock, as_codes, check_stored, known_ids, new_ids
 
@@ -47,9 +36,11 @@ if TYPE_CHECKING:
 
 Block = TypeVar("Block")
 Result = TypeVar("Result")
-ENGINES = ("auto", "compiled", "numpy")
-# Rows from which the compiled operations are worth loading.
+_ENGINES = ("auto", "faiss", "numpy")
+# Rows from which faiss is worth loading.
 _LARGE = 10_000
+# Queries that are searched together: in cells, and among all rows, as many as a number of pairs allows.
+_IN_CELLS, _TOGETHER, _PAIRS = 256, 64, 1 << 23
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +53,8 @@ class SearchResult:
     scores : ndarray of float32, shape (m, n_neighbors)
         Squared distances ("l2", smaller is nearer), dot products or cosines (larger is nearer).
     multiply_adds : ndarray of int64, shape (m,)
-        Work of each query: the scan of the first stage, every coordinate that was added afterwards, the bounds
-        that were looked at, and the query's own norms.
+        Work of each query: the columns of the rows that the first stage looked at and of its cells, every coordinate
+        that was compared afterwards, and the query's own norms.
     brute_force : int
         Work of one query without a funnel: rows times width.
     encoding : int
@@ -88,24 +79,25 @@ class SearchResult:
 
 
 @dataclass(frozen=True, eq=False)
-class _State:
+class _FunnelState:
     """What an index holds at one time. Additions and removals replace it as a whole: a search reads it once.
 
     Attributes
     ----------
     store : RowsAndIds
     next_id : int
-    schedule : Schedule
-    stored : BytePrefixes or None
-    layout : list of FunnelArrays
+    chosen : Chosen
+        The schedule, and the cells of the rows.
+    centre : ndarray of float32, shape (d,)
+    arrays : list of FunnelArrays
         Empty until the first search.
     """
 
     store: RowsAndIds
     next_id: int
-    schedule: Schedule
-    stored: BytePrefixes | None
-    layout: list[FunnelArrays] = field(default_factory=list, init=False)
+    chosen: Chosen
+    centre: np.ndarray
+    arrays: list[FunnelArrays] = field(default_factory=list, init=False)
 
     def __len__(self) -> int:
         return len(self.store)
@@ -115,17 +107,16 @@ class FunnelIndex:
     """Nearest neighbors by a funnel over prefixes; `FunnelIndex.fit` builds one.
 
     Rows are kept as float32 codes whose first coordinates say most, such as those of a `PrefixEncoder`. A search
-    scans a short prefix of every row, keeps a shortlist, and adds coordinates only to rows that can still be among
-    the nearest. Scores are computed from all coordinates, in float64. Threads may add, remove and search at the same
-    time: a search sees the rows of the moment when it began.
+    compares a short prefix, of all rows or of those in the cells nearest to the query, keeps a shortlist, and compares
+    longer prefixes of that alone. Scores are computed from all coordinates, in float64. Threads may add, remove and
+    search at the same time: a search sees the rows of the moment when it began.
 
     Attributes
     ----------
     schedule : Schedule
         Prefixes and shortlist sizes, and the recall they were chosen for.
     metric : {"l2", "inner_product", "cosine"}
-    first_stage : {"float32", "int8", "binary", "embedded"}
-    engine : {"auto", "compiled", "numpy"}
+    engine : {"auto", "faiss", "numpy"}
     encoder : FittedEncoder or None
         Where there is one, the index takes vectors; otherwise codes.
 
@@ -142,20 +133,18 @@ class FunnelIndex:
     def __init__(
         self,
         store: RowsAndIds,
-        schedule: Schedule,
+        chosen: Chosen,
+        centre: np.ndarray,
         *,
         metric: str = "l2",
-        first_stage: str = "float32",
         engine: str = "auto",
         encoder: FittedEncoder | None = None,
         next_id: int = 0,
-        stored: BytePrefixes | None = None,
         stamp: CodeStamp | None = None,
     ):
-        self.metric, self.first_stage, self.engine = metric, first_stage, engine
-        self.encoder = encoder
+        self.metric, self.engine, self.encoder = metric, engine, encoder
         self.stamp = stamp if encoder is None else encoder.stamp()
-        self._state = _State(store, next_id, schedule, stored)
+        self._state = _FunnelState(store, next_id, chosen, centre)
         self._writing = WriteLock()
 
     # -- building ------------------------------------------------------------------------------------------------
@@ -168,8 +157,6 @@ class FunnelIndex:
         recall: float = 0.99,
         n_neighbors: int = 10,
         metric: str = "l2",
-        first_stage: str = "float32",
-        bytes: int | None = None,
         schedule: Iterable[tuple[int, int]] | None = None,
         ids: ArrayLike | None = None,
         encoder: PrefixEncoder | FittedEncoder | None = None,
@@ -192,11 +179,6 @@ class FunnelIndex:
             The largest number of neighbors that will be asked for.
         metric : {"l2", "inner_product", "cosine"}
             Cosines are those of the whole codes: rows and queries are scaled to unit norm.
-        first_stage : {"float32", "int8", "binary", "embedded"}
-            How the first scan keeps its prefixes: four bytes, one byte or one bit a coordinate; or, with "embedded",
-            bits given to coordinates by what they are worth.
-        bytes : int, optional
-            Of "embedded", for each row; 32 if not given, or all that lower the error of the codes.
         schedule : iterable of (k, size), optional
             Stages by hand; no recall is then measured.
         ids : array-like of int, optional
@@ -206,8 +188,9 @@ class FunnelIndex:
         stamp : CodeStamp, optional
             Who made the codes, where `Z` are codes: ``encoder.stamp(k)``, or of a file
             ``open_codes(path).record.stamp``; saved with the index. `add` and `search` compare theirs with it.
-        engine : {"auto", "compiled", "numpy"}
-            "compiled" needs numba; "auto" takes it for large stores where it is installed.
+        engine : {"auto", "faiss", "numpy"}
+            What makes shortlists. "faiss" looks into cells, if there are many rows and few cells are enough for the
+            recall; "auto" takes it from 10,000 rows on where it is installed.
         random_state : int
             Seed of the sample.
         verbose : bool or "auto"
@@ -217,14 +200,8 @@ class FunnelIndex:
         if stamp is not None and encoder is not None:
             raise InvalidInputError(f"{owner} takes 'stamp' with codes, and 'encoder' with vectors. Leave one out.")
         check_choice(metric, METRICS, "metric", owner)
-        check_choice(first_stage, FIRST_STAGES, "first_stage", owner)
-        check_choice(engine, ENGINES, "engine", owner)
+        check_choice(engine, _ENGINES, "engine", owner)
         recall = check_fraction(recall, "recall", owner, open_left=True)
-        if bytes is not None and first_stage != "embedded":
-            raise InvalidInputError(
-                f"{owner} takes 'bytes' with first_stage='embedded' only. Got bytes={bytes!r} with first_stage="
-                f"{first_stage!r}: leave one of them out."
-            )
         fitted = getattr(encoder, "encoder_", encoder)
         if fitted is not None and not isinstance(fitted, FittedEncoder):
             raise bad_parameter("encoder", owner, "a fitted PrefixEncoder, a FittedEncoder or None", encoder)
@@ -235,18 +212,18 @@ class FunnelIndex:
         if not is_int(n_neighbors) or not 1 <= n_neighbors <= n:
             raise bad_parameter("n_neighbors", owner, f"an int in [1, {n}] (the rows)", n_neighbors)
         numbers = new_ids(ids, n, 0, np.empty(0, np.int64), owner)
-        form = FirstStage(first_stage, fit_cells(codes, bytes, random_state) if first_stage == "embedded" else None)
         euclidean = metric != "inner_product"
+        centre = centre_of(codes, euclidean)
         if schedule is not None:
-            chosen = given_schedule(schedule, d, n, n_neighbors)
+            chosen = Chosen(given_schedule(schedule, d, n, n_neighbors))
         else:
             with showing(verbose):
-                chosen = choose_schedule(codes, euclidean, form, recall, n_neighbors, random_state)
-        stored = None if form.cells is None else BytePrefixes.of(form.cells, euclidean, codes)
+                faiss = _takes_faiss(engine, n)
+                chosen = choose_schedule(codes, centre, euclidean, recall, n_neighbors, random_state, faiss)
         # A copy: the index must not change when the caller's array does.
         store = RowsAndIds(codes.copy() if np.shares_memory(codes, Z) else codes, numbers)
-        facts = {"metric": metric, "first_stage": first_stage, "engine": engine}
-        return cls(store, chosen, **facts, encoder=fitted, next_id=int(numbers.max()) + 1, stored=stored, stamp=stamp)
+        last = int(numbers.max()) + 1
+        return cls(store, chosen, centre, metric=metric, engine=engine, encoder=fitted, next_id=last, stamp=stamp)
 
     def replan(
         self,
@@ -261,20 +238,19 @@ class FunnelIndex:
         For another recall or more neighbors, or when rows were added that differ from those it was chosen on.
         """
         owner = "FunnelIndex.replan"
-        now = self._state
-        if len(now) == 0:
-            raise InvalidInputError(f"{owner} needs rows, and this index holds none. Add some first.")
-        recall = now.schedule.recall or 0.99 if recall is None else recall
-        recall = check_fraction(recall, "recall", owner, open_left=True)
-        n = min(now.schedule.n_neighbors, len(now)) if n_neighbors is None else n_neighbors
-        if not is_int(n) or not 1 <= n <= len(now):
-            raise bad_parameter("n_neighbors", owner, f"an int in [1, {len(now)}] (the rows)", n)
-        euclidean, form = self.metric != "inner_product", self._form(now)
-        with showing(check_verbose(verbose, owner)):
-            schedule = choose_schedule(now.store.rows, euclidean, form, recall, int(n), random_state)
-        with self._writing:  # rows that others added or removed meanwhile stay so
-            self._state = replace(self._state, schedule=schedule)
-        return schedule
+        with showing(check_verbose(verbose, owner)), self._writing:
+            now, codes = self._state, self._state.store.rows
+            if len(now) == 0:
+                raise InvalidInputError(f"{owner} needs rows, and this index holds none. Add some first.")
+            recall = self.schedule.recall or 0.99 if recall is None else recall
+            recall = check_fraction(recall, "recall", owner, open_left=True)
+            n = min(self.schedule.n_neighbors, len(now)) if n_neighbors is None else n_neighbors
+            if not is_int(n) or not 1 <= n <= len(now):
+                raise bad_parameter("n_neighbors", owner, f"an int in [1, {len(now)}] (the rows)", n)
+            centre, faiss = centre_of(codes, self._euclidean), _takes_faiss(self.engine, len(now))
+            chosen = choose_schedule(codes, centre, self._euclidean, recall, int(n), random_state, faiss)
+            self._state = replace(now, chosen=chosen, centre=centre)
+        return chosen.schedule
 
     def add(self, Z: MatrixLike, ids: ArrayLike | None = None, *, stamp: CodeStamp | None = None) -> np.ndarray:
         """Add rows and return their ids; the shares of the schedule stay, so shortlists grow with the store.
@@ -288,8 +264,11 @@ class FunnelIndex:
             old = self._state
             numbers = new_ids(ids, len(codes), old.next_id, old.store.ids, owner)
             next_id = max(old.next_id, int(numbers.max()) + 1)
-            stored = None if old.stored is None else old.stored.appended(codes)
-            self._state = _State(old.store.appended(codes, numbers), next_id, old.schedule, stored)
+            chosen = old.chosen
+            if chosen.centroids is not None and chosen.cells is not None:
+                parts = prefixes_of(codes, old.centre, chosen.schedule.stages[0].k, self._euclidean)
+                chosen = replace(chosen, cells=np.concatenate([chosen.cells, cells_of(parts, chosen.centroids)]))
+            self._state = _FunnelState(old.store.appended(codes, numbers), next_id, chosen, old.centre)
         return numbers
 
     def remove(self, ids: ArrayLike) -> None:
@@ -297,8 +276,8 @@ class FunnelIndex:
         with self._writing:
             old = self._state
             kept = ~np.isin(old.store.ids, known_ids(ids, old.store.ids, "FunnelIndex.remove"))
-            stored = None if old.stored is None else old.stored.kept(kept)
-            self._state = replace(old, store=old.store.kept(kept), stored=stored)
+            cells = None if old.chosen.cells is None else old.chosen.cells[kept]
+            self._state = replace(old, store=old.store.kept(kept), chosen=replace(old.chosen, cells=cells))
 
     # -- use -----------------------------------------------------------------------------------------------------
 
@@ -311,7 +290,7 @@ class FunnelIndex:
     @property
     def schedule(self) -> Schedule:
         """Prefixes and shortlist sizes, and the recall they were chosen for."""
-        return self._state.schedule
+        return self._state.chosen.schedule
 
     @property
     def d(self) -> int:
@@ -331,19 +310,14 @@ class FunnelIndex:
         return self._state.store.ids.copy()
 
     @property
-    def bytes(self) -> int | None:
-        """Bytes of a row in the first stage, where it is "embedded"."""
-        stored = self._state.stored
-        return None if stored is None else stored.embedded.n_bytes
-
-    def _form(self, now: _State) -> FirstStage:
-        return FirstStage(self.first_stage, None if now.stored is None else now.stored.embedded)
+    def _euclidean(self) -> bool:
+        return self.metric != "inner_product"
 
     @property
     def nbytes(self) -> int:
         """Memory of codes, ids and everything that is kept to search them."""
         now = self._state
-        return now.store.rows.nbytes + now.store.ids.nbytes + (self._layout(now).nbytes if len(now) else 0)
+        return now.store.rows.nbytes + now.store.ids.nbytes + (self._arrays(now).nbytes if len(now) else 0)
 
     def search(
         self,
@@ -373,20 +347,14 @@ class FunnelIndex:
         owner = "FunnelIndex.search"
         self._check_stamp(stamp, "these queries")
         now = self._state
-        n = check_request(n_neighbors, now.schedule, len(now), exact, owner)
+        n = check_request(n_neighbors, now.chosen.schedule, len(now), exact, owner)
         threads = checked_threads(threads, owner)
-        if exact and not self._form(now).bounds_distances:
-            raise no_bounds()
         codes = as_codes(_encoded(Q, self.encoder, "query", owner), self.metric, owner, "Q", self.d)
-        layout = self._layout(now)
-        operations: ModuleType = _plain
-        if is_compiled(self.engine, len(now)):
-            from firstk.search.funnel import _compiled
-
-            operations = _compiled
-        size = min(operations.queries_at_once(len(now)), -(-len(codes) // threads))
+        arrays = self._arrays(now)
+        most = _IN_CELLS if arrays.cells is not None and not exact else max(1, min(_TOGETHER, _PAIRS // len(now)))
+        size = min(most, -(-len(codes) // threads))
         blocks = [codes[start : start + size] for start in range(0, len(codes), size)]
-        found = over_blocks(lambda block: search_block(layout, operations, block, n, exact), blocks, threads)
+        found = over_blocks(lambda block: search_block(arrays, block, n, exact), blocks, threads)
         rows, costs, spent = (
             np.concatenate([getattr(part, name) for part in found]) for name in ("rows", "costs", "spent")
         )
@@ -401,12 +369,15 @@ class FunnelIndex:
         scores = {"l2": costs, "inner_product": -costs, "cosine": 1 - costs / 2}[self.metric]
         return scores.astype(np.float32)
 
-    def _layout(self, now: _State) -> FunnelArrays:
-        """Return the layout of a state, which keeps it."""
-        if not now.layout:
-            euclidean = self.metric != "inner_product"
-            now.layout.append(build_arrays(now.store.rows, euclidean, now.schedule, self._form(now), now.stored))
-        return now.layout[0]
+    def _arrays(self, now: _FunnelState) -> FunnelArrays:
+        """Return the arrays of a state, which keeps them."""
+        if not now.arrays:
+            chosen, faiss = now.chosen, _takes_faiss(self.engine, len(now))
+            made = FunnelArrays.of(
+                now.store.rows, now.centre, self._euclidean, chosen.schedule, faiss, chosen.centroids, chosen.cells
+            )
+            now.arrays.append(made)
+        return now.arrays[0]
 
     # -- storage -------------------------------------------------------------------------------------------------
 
@@ -416,16 +387,14 @@ class FunnelIndex:
         facts = {
             "d": self.d,
             "metric": self.metric,
-            "first_stage": self.first_stage,
             "engine": self.engine,
             "next_id": now.next_id,
-            "schedule": now.schedule.to_dict(),
+            "schedule": now.chosen.schedule.to_dict(),
             "stamp": None if self.stamp is None else self.stamp.to_dict(),
         }
-        arrays = {"codes": now.store.rows, "ids": now.store.ids}
-        if now.stored is not None:
-            facts["cells"] = now.stored.embedded.record()
-            arrays["bytes"] = now.stored.rows.codes()
+        arrays = {"codes": now.store.rows, "ids": now.store.ids, "centre": now.centre}
+        if now.chosen.centroids is not None and now.chosen.cells is not None:
+            arrays |= {"centroids": now.chosen.centroids, "cells": now.chosen.cells}
         if self.encoder is not None:
             arrays |= pack_encoder(self.encoder)
         return write_index(path, facts, arrays)
@@ -440,37 +409,55 @@ class FunnelIndex:
             check_stored(store.rows, store.ids, facts["d"], facts["next_id"], metric, f"'{path}'")
             schedule = Schedule.from_dict(facts["schedule"])
             check_schedule(schedule, store.d)
-            first_stage = check_choice(facts["first_stage"], FIRST_STAGES, "first_stage", "FunnelIndex")
-            stored = None
-            if first_stage == "embedded":
-                stored = BytePrefixes.read(facts["cells"], arrays["bytes"], store.rows, metric != "inner_product")
             encoder = unpack_encoder(arrays, f"{path}/encoder", module)
             if encoder is not None and encoder.d != store.d:
                 raise InvalidInputError(f"its encoder gives codes of width {encoder.d}, and its own are of {store.d}")
+            width = schedule.stages[0].k + (metric == "inner_product")
             return cls(
                 store,
-                schedule,
+                Chosen(schedule, *_checked_cells(arrays.get("centroids"), arrays.get("cells"), len(store), width)),
+                _checked_floats(arrays["centre"], (store.d,)),
                 metric=metric,
-                first_stage=first_stage,
-                engine=check_choice(facts["engine"], ENGINES, "engine", "FunnelIndex"),
+                engine=check_choice(facts["engine"], _ENGINES, "engine", "FunnelIndex"),
                 encoder=encoder,
                 next_id=facts["next_id"],
-                stored=stored,
                 stamp=None if facts.get("stamp") is None else CodeStamp.read(facts["stamp"]),
             )
+
+
+def _checked_floats(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    if array.dtype != np.float32 or array.shape != shape or not np.isfinite(array).all():
+        raise InvalidInputError(f"{array.dtype}{array.shape} where finite float32 of shape {shape} is expected")
+    return array
+
+
+def _checked_cells(
+    centroids: np.ndarray | None, cells: np.ndarray | None, rows: int, width: int
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return centroids and cells that were read, or raise InvalidInputError for what faiss would crash on."""
+    if centroids is None or cells is None:
+        return None, None
+    _checked_floats(centroids, (len(centroids), width))
+    if (
+        cells.dtype != np.int32
+        or cells.shape != (rows,)
+        or (rows and not 0 <= cells.min() <= cells.max() < len(centroids))
+    ):
+        raise InvalidInputError(f"cells of rows are {cells.dtype}{cells.shape}, or not among {len(centroids)}")
+    return centroids, cells
 
 
 def _encoded(X: MatrixLike, encoder: FittedEncoder | None, side: str, owner: str) -> MatrixLike:
     return X if encoder is None else encoder.encode(X, side=side, owner=owner)
 
 
-def is_compiled(engine: str, rows: int) -> bool:
-    """Tell whether a search of so many rows is compiled; raise an error where it should be and cannot."""
+def _takes_faiss(engine: str, rows: int) -> bool:
+    """Tell whether faiss searches so many rows; raise an error where it should and is not there."""
     if engine == "auto":
-        return rows >= _LARGE and numba_may_compile()
-    if engine == "compiled":
-        require_compiled("search", "A compiled search", "engine='numpy'")
-    return engine == "compiled"
+        return rows >= _LARGE and importlib.util.find_spec("faiss") is not None
+    if engine == "faiss":
+        require("faiss", "search", "A search with engine='faiss'")
+    return engine == "faiss"
 
 
 def checked_threads(threads: int | None, owner: str) -> int:

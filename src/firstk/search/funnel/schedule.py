@@ -46,6 +46,8 @@ class Schedule:
         The recall that was asked for; None for a schedule given by hand.
     measured_recall : float or None
         Recall on the sampled rows the schedule was chosen on.
+    probes : int
+        Cells that the first stage looks into, where the index has any; see `cells`.
     """
 
     stages: tuple[Stage, ...]
@@ -55,6 +57,7 @@ class Schedule:
     remainder_cosine: Share = 0.0
     recall: Share | None = None
     measured_recall: Share | None = None
+    probes: Count = 1
 
     def sizes(self, rows: int, n_neighbors: int) -> list[int]:
         """Shortlist sizes for a store of `rows` rows: the same shares of it, and at least the neighbors."""
@@ -98,13 +101,10 @@ def check_schedule(schedule: Schedule, d: int) -> None:
         raise InvalidInputError(f"a schedule with exact_k={schedule.exact_k} for codes of width {d}")
 
 
-def full_scan(d: int, rows: int, n_neighbors: int, first_stage: str, **facts: float) -> Schedule:
-    """Return the schedule that reads every coordinate of every row.
-
-    A scan in float32 has a margin for its rounding. Other forms of prefixes are not scanned: all rows are finished.
-    """
-    size = min(rows, 2 * n_neighbors) if first_stage == "float32" else rows
-    return Schedule((Stage(d, size),), rows, n_neighbors, exact_k=d, **facts)
+def full_scan(d: int, rows: int, n_neighbors: int, recall: float) -> Schedule:
+    """Return the schedule that reads every coordinate of every row; float32 needs a margin for its rounding."""
+    size = min(rows, 2 * n_neighbors)
+    return Schedule((Stage(d, size),), rows, n_neighbors, exact_k=d, recall=recall, measured_recall=1.0)
 
 
 def check_request(n_neighbors: object, schedule: Schedule, rows: int, exact: bool, owner: str) -> int:

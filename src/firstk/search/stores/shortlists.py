@@ -61,15 +61,15 @@ class Shortlists:
         Parameters
         ----------
         index : FunnelIndex
-            Of float32 prefixes: stores have no other first stages of these forms.
+            Its cells, if it has any, are left out: a store has an index of its own.
         limit : int, optional
             Results per query; the number of neighbors that the index was fitted for, if not given.
         random_state : int
             Seed of the rows that serve as queries.
         """
         owner = "Shortlists.of"
-        if not isinstance(index, FunnelIndex) or index.first_stage != "float32":
-            raise InvalidInputError(f"{owner} takes a FunnelIndex with first_stage='float32'.")
+        if not isinstance(index, FunnelIndex):
+            raise InvalidInputError(f"{owner} takes a FunnelIndex. Got {type(index).__name__}.")
         if len(index) < 2:
             raise InvalidInputError(f"{owner} measures recall on rows, and this index holds {len(index)}. Add some.")
         most = min(len(index) - 1, index.schedule.n_neighbors)

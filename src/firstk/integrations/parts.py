@@ -1,15 +1,17 @@
-"""Statistics as bytes, for engines without an integration: Spark, Ray Data, a job queue, a folder of files.
+"""Statistics as bytes, for any engine: Spark and Ray (`spark`, `ray`), a job queue, a folder of files.
 
 Any engine that can apply a function to partitions and collect the results can fit an encoder: `measure` on the
 workers, `finish` on the driver. The size of a part depends on the width of the vectors, not on the number of rows, and
 nothing is pickled. A checksum detects a damaged part; a partition without rows gives a part too, so that a lost one is
-detected. Needs no extra; docs/scale.md has the code for each engine.
+detected. Needs no extra; docs/scale.md has the code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from firstk._base import arrays as _arrays
 from firstk.estimator.problem import Problem
@@ -21,7 +23,15 @@ if TYPE_CHECKING:
     from firstk.estimator.prefix_encoder import PrefixEncoder
 
 
-def measure(encoder: PrefixEncoder, batches: Iterable[Any], *, pairs: bool = False) -> bytes:
+# Standard deviations by which the rows that parts keep exceed the sample: fewer than it holds once in 10^15 fits.
+_SLACK = 8.0
+
+
+class ShortSampleError(InvalidInputError):
+    """Parts that kept too few rows of the sample, because many rows are equal or count for nothing."""
+
+
+def measure(encoder: PrefixEncoder, batches: Iterable[Any], *, pairs: bool = False, rows: int | None = None) -> bytes:
     """Return the statistics of the batches of a partition; called on a worker.
 
     Parameters
@@ -32,11 +42,16 @@ def measure(encoder: PrefixEncoder, batches: Iterable[Any], *, pairs: bool = Fal
         Each an X, an (X, y), an (X, y, weight) or a mapping of those names; with `pairs`, (left, right),
         (left, right, scores) or a mapping. They are read one at a time. Without any, the bytes hold no statistics.
     pairs : bool
+    rows : int, optional
+        Number of rows of all partitions. With it a part keeps only those rows of the sample whose hash can be among
+        the lowest of all, so that all parts together hold little more than one sample; the fit is the same.
     """
     problem, found = _problem(encoder, pairs), None
     for batch in batches:
         found = _joined(found, problem.statistics_of(batch))
-    return _part(found, {"objective": problem.objective.name})
+        if found is not None and (below := _below(found.sample.capacity, rows)) is not None:
+            found.sample = found.sample.part(np.arange(np.searchsorted(found.sample.priority, below)))
+    return _part(found, {"objective": problem.objective.name, "rows": rows})
 
 
 def merge(parts: Iterable[bytes]) -> bytes:
@@ -53,6 +68,11 @@ def finish(encoder: PrefixEncoder, parts: Iterable[bytes]) -> PrefixEncoder:
     found, facts = _merged(parts)
     if found is None:
         raise InvalidInputError("No partition had a row to fit on.")
+    if _below(found.sample.capacity, facts.get("rows")) is not None and len(found.sample) < found.sample.capacity:
+        raise ShortSampleError(
+            f"The parts hold {len(found.sample)} rows of a sample of {found.sample.capacity}: many rows are equal, or "
+            "there are fewer than was said. Measure again without 'rows'."
+        )
     problem = _problem(encoder, isinstance(found.moments, PairMoments))
     if facts.get("objective") != problem.objective.name:
         raise InvalidInputError(
@@ -60,6 +80,12 @@ def finish(encoder: PrefixEncoder, parts: Iterable[bytes]) -> PrefixEncoder:
             f"'{problem.objective.name}'. Give workers and driver the same encoder."
         )
     return encoder.learn(found)
+
+
+def _below(capacity: int, rows: int | None) -> np.uint64 | None:
+    """Return the hash below which a little more than a sample of these rows lies; None where all rows are kept."""
+    wanted = capacity + _SLACK * (capacity**0.5 + _SLACK)
+    return None if rows is None or rows <= wanted else np.uint64(int(wanted / rows * 2**64))
 
 
 def _problem(encoder: PrefixEncoder, pairs: bool) -> Problem:
@@ -98,9 +124,8 @@ def _merged(parts: Iterable[bytes]) -> tuple[Statistics | None, dict[str, Any]]:
     about: dict[str, Any] = {}
     for number, payload in enumerate(parts):
         statistics, facts = _read(payload, number)
-        if about and facts and facts != about:
-            raise InvalidInputError(
-                f"Part {number} has objective '{facts.get('objective')}', other parts have another."
-            )
+        for name in about and facts:
+            if facts.get(name) != about.get(name):
+                raise InvalidInputError(f"Part {number} has {name} '{facts.get(name)}', other parts have another.")
         found, about = _joined(found, statistics), facts or about
     return found, about

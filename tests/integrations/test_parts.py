@@ -9,7 +9,8 @@ import pytest
 
 from firstk import PrefixEncoder
 from firstk.exceptions import CorruptModelError, IllegalCombinationError, InvalidInputError
-from firstk.integrations.partitions import finish, measure, merge
+from firstk.integrations.parts import ShortSampleError, _below, _merged, _read, finish, measure, merge
+from firstk.moments.fingerprint import row_priorities
 
 pd = pytest.importorskip("pandas", reason="needs pandas, as Spark and Ray do here")
 
@@ -72,6 +73,38 @@ def test_a_tree_of_merges_gives_the_same(monkeypatch):
     assert len(tree) < 3 * len(parts[0]), "what travels does not grow with the number of rows"
 
 
+@pytest.mark.parametrize("cuts", [CUTS, [0, 295, 296, 297, 298, 300]], ids=["even", "one large"])
+def test_parts_that_know_the_number_of_rows_hold_little_more_than_one_sample(monkeypatch, cuts):
+    monkeypatch.setattr("firstk.moments.statistics._SAMPLE_ROWS", 4)  # in place of 8,192; some 85 rows are kept
+    encoder = PrefixEncoder()
+    parts = [measure(encoder, [X[a:b]], rows=N) for a, b in itertools.pairwise(cuts)]
+    held = [statistics for part in parts if (statistics := _read(part, 0)[0]) is not None]
+    below = _below(4, N)
+    hashes = np.sort(np.concatenate([part.sample.priority for part in held]))
+    everything = row_priorities({"X": X})
+    np.testing.assert_array_equal(hashes, np.sort(np.concatenate([
+        np.sort(everything[a:b])[:4] for a, b in itertools.pairwise(cuts) if b > a
+    ]))[: len(hashes)])  # fmt: skip
+    assert (hashes < below).all()
+    whole = _merged([measure(encoder, [X])])[0].sample
+    assert _merged(parts)[0].sample["X"].tobytes() == whole["X"].tobytes()
+    np.testing.assert_allclose(finish(encoder, [merge(parts[:2]), merge(parts[2:])]).components_,
+                               PrefixEncoder().fit(X).components_, atol=1e-9)  # fmt: skip
+
+
+def test_a_sample_that_came_out_short_is_noticed():
+    """Of many equal rows, one hash decides whether all of them are kept or none."""
+    assert _below(100, 244) is None  # all are kept: 100 and eight deviations
+    below = _below(8192, 10**6)
+    assert (np.random.default_rng(0).integers(0, 2**64, 10**6, dtype=np.uint64) < below).sum() > 8192
+    encoder, same = PrefixEncoder(), np.repeat(X[:20], 15, axis=0)
+    with pytest.raises(ShortSampleError, match=r"hold \d+ rows of a sample of 8192: many rows are equal"):
+        finish(encoder, [measure(encoder, [same], rows=10**6)])
+    finish(encoder, [measure(encoder, [same])])
+    with pytest.raises(InvalidInputError, match="Part 1 has rows 'None', other parts have another"):
+        merge([measure(encoder, [X], rows=N), measure(encoder, [X])])
+
+
 def test_pairs_and_their_sample_travel():
     left, right = X, X + RNG.normal(size=X.shape)
     encoder = PrefixEncoder(2, objective="similarity")
@@ -90,7 +123,7 @@ def test_bad_parts_get_a_sentence():
         finish(PrefixEncoder(), [part, part[:-20]])
     with pytest.raises(InvalidInputError, match="objective 'reconstruction', and the encoder has 'fisher'"):
         finish(PrefixEncoder(objective="fisher"), [part])
-    with pytest.raises(InvalidInputError, match="other parts have another"):
+    with pytest.raises(InvalidInputError, match="Part 1 has objective 'fisher', other parts have another"):
         merge([part, measure(PrefixEncoder(objective="fisher"), [(X, Y)])])
     with pytest.raises(InvalidInputError, match="cannot take in"):
         finish(PrefixEncoder(), [part, measure(PrefixEncoder(), [X[:, :3]])])

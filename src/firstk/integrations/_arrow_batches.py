@@ -1,0 +1,225 @@
+"""Columns of an engine's Arrow batches: rows to fit on, and codes in place of vectors, for `spark` and `ray`.
+
+What is sent to a worker is bytes, numbers and names: a fitted encoder travels as the files of a saved model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from firstk._base.checks import check_choice, require
+from firstk.data.files.arrow_tables import MemoryReader, as_numpy, binary_array, list_array
+from firstk.data.files.contract import Batch, Wanted, code_layout
+from firstk.data.files.vector_columns import ID_NAMES
+from firstk.data.files.vector_table import NAN, rows_with_nan
+from firstk.data.precision import read_precision
+from firstk.encoder.fitted import FittedEncoder, check_fitted
+from firstk.estimator.encoding import Encoding, Wish, encoding_of
+from firstk.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+SHOWN = 5  # ids in an error message
+# Rows on which scales and thresholds of a precision are fitted.
+SAMPLE_ROWS = 65_536
+
+
+@dataclass(frozen=True)
+class Named:
+    """The columns of a fit: vectors, or both sides of pairs with their scores as the label; and what becomes of NaN."""
+
+    vectors: str | Sequence[str]
+    label: str | None = None
+    weight: str | None = None
+    nan: str = "refuse"
+
+    @property
+    def pairs(self) -> bool:
+        """Whether there are two columns of vectors."""
+        return not isinstance(self.vectors, str)
+
+    def among(self, columns: Iterable[str]) -> list[str]:
+        """Return the columns to read, and the one that names rows in errors; raise an error where one is missing."""
+        check_choice(self.nan, NAN, "nan", "fit")
+        there = list(columns)
+        sides = [self.vectors] if isinstance(self.vectors, str) else list(self.vectors)
+        if self.pairs and (len(sides) != 2 or self.weight is not None):
+            raise InvalidInputError(
+                f"Pairs are two columns of vectors, without weights. Got {sides} and {self.weight!r}."
+            )
+        wanted = [*sides, *(name for name in (self.label, self.weight) if name is not None)]
+        for name in wanted:
+            if name not in there:
+                raise InvalidInputError(f"There is no column {name!r}. The columns are {', '.join(there)}.")
+        return list(dict.fromkeys([*wanted, *_ids(there)]))
+
+    def batches(self, tables: Iterable[pyarrow.RecordBatch]) -> Iterator[dict[str, Any]]:
+        """Yield batches as `firstk.integrations.parts.measure` takes them."""
+        sides = (
+            {"X": self.vectors}
+            if isinstance(self.vectors, str)
+            else dict(zip(("left", "right"), self.vectors, strict=True))
+        )
+        names = {"scores" if self.pairs else "y": self.label, "weight": self.weight}
+        for table in tables:
+            kept = _complete(table, list(sides.values()), self.nan)
+            if len(kept):
+                found = {key: matrix(kept, name) for key, name in sides.items()}
+                yield found | {key: _plain(kept, name) for key, name in names.items() if name is not None}
+
+
+def _ids(names: Iterable[str]) -> list[str]:
+    """Return the first column that names rows, if there is one."""
+    return [name for name in names if name.lower() in ID_NAMES][:1]
+
+
+def matrix(table: pyarrow.RecordBatch, name: str) -> np.ndarray:
+    """Return a column of lists of one length, without a copy where they are floats; NaN where one is missing."""
+    column = table.column(name)
+    if hasattr(column, "storage"):  # tensors of an engine's own type, which are lists below
+        table = table.set_column(table.schema.names.index(name), name, column.storage)
+    view = MemoryReader(table, Wanted(name), name)
+    try:
+        return view.matrix(table, 0)
+    except InvalidInputError as error:
+        lists = require("pyarrow.compute", "tables", "Arrow").list_value_length(table.column(name))
+        lengths = lists.to_numpy(zero_copy_only=False)
+        wrong = np.flatnonzero(np.isfinite(lengths) & (lengths != view.width))
+        raise InvalidInputError(f"{error} {_told(table, wrong)}") from None
+
+
+def _complete(table: pyarrow.RecordBatch, vectors: Sequence[str], nan: str) -> pyarrow.RecordBatch:
+    """Return the rows of a batch whose vectors are numbers; drop the others, or raise an error that names them."""
+    if not len(table):
+        return table
+    for name in vectors:
+        X = matrix(table, name)
+        bad = rows_with_nan(X) if X.shape[1] else np.arange(len(X))
+        if len(bad) and nan == "refuse":
+            raise InvalidInputError(
+                f"Column {name!r} has NaN, infinity or nothing in {len(bad)} of {len(X)} vectors. {_told(table, bad)} "
+                "Mend them, or leave those rows out with nan='drop'."
+            )
+        if len(bad):
+            table = table.take(require("pyarrow", "tables", "Arrow").array(np.setdiff1d(np.arange(len(X)), bad)))
+    return table
+
+
+def _told(table: pyarrow.RecordBatch, rows: np.ndarray) -> str:
+    """Name rows by their ids, or by their places in the batch."""
+    more = ", ..." if len(rows) > SHOWN else ""
+    for name in _ids(table.schema.names):
+        return f"Their {name}: {', '.join(str(table.column(name)[int(i)]) for i in rows[:SHOWN])}{more}."
+    return f"Their places in a batch of {len(table)}: {', '.join(map(str, rows[:SHOWN]))}{more}."
+
+
+def _plain(table: pyarrow.RecordBatch, name: str) -> np.ndarray:
+    column = table.column(name)
+    if column.null_count:
+        raise InvalidInputError(
+            f"Column {name!r} has nothing in {column.null_count} of {len(table)} rows. "
+            f"{_told(table, np.flatnonzero(np.asarray(column.is_null())))}"
+        )
+    return as_numpy(column)
+
+
+@dataclass(frozen=True)
+class Coder:
+    """What turns a column of vectors into a column of codes on a worker; made by `coder`.
+
+    Attributes
+    ----------
+    files : mapping of str to bytes
+        Of a saved model.
+    wish : Wish
+    stored : mapping
+        The record of the fitted precision.
+    vectors, nan : str
+    """
+
+    files: Mapping[str, bytes]
+    wish: Wish
+    stored: Mapping[str, object]
+    vectors: str
+    nan: str
+
+    @cached_property
+    def encoding(self) -> Encoding:
+        """The encoder with its precision, read once a worker."""
+        made = _encoding(FittedEncoder.from_files(self.files, "the model"), self.wish, self.vectors)
+        return made if made.in_model else replace(made, precision=read_precision(dict(self.stored)))
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What a file of these codes says about itself."""
+        made = self.encoding
+        return dict(code_layout(self.vectors, made.precision, made.k, (), made.facts()).metadata)
+
+    def __call__(self, table: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+        """Return the batch with codes in place of vectors, and other columns as they are."""
+        pa = require("pyarrow", "tables", "Arrow")
+        table = _complete(table, [self.vectors], self.nan)
+        X = matrix(table, self.vectors) if len(table) else np.zeros((0, self.encoding.k))
+        codes = self.encoding(Batch(X, {}, np.arange(len(X))))[0] if len(table) else self.empty
+        flat = binary_array(codes).cast(pa.binary()) if codes.dtype == np.uint8 else list_array(codes)
+        place = table.schema.names.index(self.vectors)
+        if codes.dtype != np.uint8:
+            flat = flat.cast(pa.list_(flat.type.value_type))
+        return table.set_column(place, self.vectors, flat)
+
+    @property
+    def empty(self) -> np.ndarray:
+        """Codes of no row."""
+        made = self.encoding
+        layout = code_layout(self.vectors, made.precision, made.k, (), None)
+        return np.zeros((0, layout.width), layout.dtype)
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Raise an error of ours from a worker as that sentence, without the stacks of engine and worker."""
+    try:
+        yield
+    except InvalidInputError:
+        raise
+    except Exception as error:
+        said = re.search(r"firstk\.exceptions\.\w+: (.+)", str(error))
+        if said is None:
+            raise
+        raise InvalidInputError(said[1].strip()) from None
+
+
+def coder(encoder: Any, vectors: str, wish: Wish, nan: str, sample: Iterable[pyarrow.RecordBatch]) -> Coder:
+    """Return the coder of a fitted encoder; `sample` is read where scales have to be fitted on codes."""
+    check_choice(nan, NAN, "nan", "transform")
+    fitted = check_fitted(encoder, "transform")
+    made = _encoding(fitted, wish, vectors)
+    if made.to_fit:
+        codes = [made.encode(matrix(_complete(part, [vectors], nan), vectors)) for part in sample if len(part)]
+        if not codes:
+            raise InvalidInputError("There is no row to fit the scales of the codes on.")
+        made = made.fitted(np.concatenate(codes))
+    return Coder(fitted.files(), wish, made.precision.record(), vectors, nan)
+
+
+@dataclass(frozen=True)
+class _Described:
+    """What an encoding asks of a table."""
+
+    width: int
+    vectors: str
+    path: str = "the data"
+    members: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+def _encoding(encoder: FittedEncoder, wish: Wish, vectors: str) -> Encoding:
+    return encoding_of(encoder, _Described(encoder.p, vectors), wish)
