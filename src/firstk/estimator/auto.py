@@ -177,12 +177,7 @@ class _Trial:
         moments = whole.shared("moments of the sample", lambda: self.accumulate(sample.take(every)))
         rest = moments.without(self.accumulate(sample.take(np.setdiff1d(every, kept))))  # type: ignore[arg-type]
         statistics = Statistics(rest, sample.part(kept), whole.n_features, part_of=PartOf(whole, kept))
-        fitted_on, out = statistics.sample.columns, self.statistics.sample.take(held)
-        data: task.Data
-        if "left" in out:
-            data = task.Pairs(out["left"], out["right"], out.get("scores"))
-        else:
-            data = task.Rows(out["X"], out.get("y"), reference=task.Rows(fitted_on["X"], fitted_on.get("y")))
+        data = _evaluation_data(statistics.sample.columns, self.statistics.sample.take(held))
         work = partial(self._scored, statistics=statistics, data=data)
         p = statistics.moments.p
         workers = min(cores(), len(candidates), _WORK_BYTES // (8 * _MATRICES * p * p))
@@ -253,6 +248,12 @@ def _documents(right: np.ndarray) -> np.ndarray:
             f"Got {len(first)}: set shrinkage and neighbor_weight to numbers."
         )
     return document
+
+
+def _evaluation_data(kept: Rows, held: Rows) -> task.Data:
+    if "left" in held:
+        return task.Pairs(held["left"], held["right"], held.get("scores"))
+    return task.Rows(held["X"], held.get("y"), reference=task.Rows(kept["X"], kept.get("y")))
 
 
 def weighted_score(

@@ -97,10 +97,7 @@ class _Run:
         self.task, self.plan, self.settings, self.interrupted = task, plan, settings, interrupted
         self.parameters = list(task.model.parameters())
         self.optimizer = _optimizer(plan, self.parameters)
-        # A step without autograd, where nothing but the loss decides on gradients and one thread is enough.
-        alone = task.processes.size == 1 and task.numbers is None
-        plain = alone and getattr(task.ordering, "leaves_gradients", False) and _has_small_steps(task, plan)
-        self.direct = task.training_loss.direct(task.model, task.prefix_sum) if plain else None
+        self.direct = _direct(task, plan)
         self.generator = task.prefix_sum.generator
         self.deterministic = plan.deterministic(task)
         self.at = _RunState()
@@ -282,6 +279,14 @@ class _Run:
                 torch.set_rng_state(state["global"][processes.rank])
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
             raise _checkpoint.misfit(folder, error) from None
+
+
+def _direct(task: TrainingTask, plan: TrainingPlan) -> Callable[[dict[str, Tensor]], float] | None:
+    """Return a step without autograd, where nothing but the loss decides on gradients and one thread is enough."""
+    alone = task.processes.size == 1 and task.numbers is None
+    if not alone or not getattr(task.ordering, "leaves_gradients", False) or not _has_small_steps(task, plan):
+        return None
+    return task.training_loss.direct(task.model, task.prefix_sum)
 
 
 def _draws_globally(task: TrainingTask) -> bool:
