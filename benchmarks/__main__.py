@@ -16,6 +16,7 @@ NAMES = (
     "core",
     "curves",
     "losses",
+    "authors",
     "files",
     "retrieval",
     "text",

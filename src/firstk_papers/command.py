@@ -30,7 +30,8 @@ def reproduce(
         ),
     ] = None,
     tier: Annotated[
-        str, typer.Option("--tier", help="smoke: small settings, minutes in all. full: the papers' sizes.")
+        str,
+        typer.Option("--tier", help="smoke: small settings, in minutes. full: as printed. authors: as in their code."),
     ] = "smoke",
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of results; a tier has a folder in it.")] = Path(
         "results"
@@ -68,7 +69,7 @@ def reproduce(
         raise InvalidInputError(
             "Name what to reproduce: an id such as talukder2026/fig1, a paper such as talukder2026, or all. See --list."
         )
-    chosen = choose(names, specs)
+    chosen = choose(names, specs, tier)
     _report(_run(chosen, specs, tier, out / tier, jobs, fresh, as_json), out / tier, as_json)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import asdict
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from firstk._base.atomic_file import check_new
-from firstk.cli._options import ForceOption, JsonOption, NanOption, QuietOption, VectorsArgument, VectorsOption
+from firstk.cli import _options as given
 from firstk.cli._progress import row_progress
 from firstk.data.remote import place_of
 from firstk.exceptions import InvalidInputError
@@ -41,7 +43,7 @@ def transform(
             help="Folder of a saved encoder, or of an alignment of two models; 'raw' to keep the vectors as they are.",
         ),
     ],
-    source: VectorsArgument,
+    source: given.VectorsArgument,
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write, or folder where a folder is read.")],
     k: Annotated[int | None, typer.Option("-k", help="Coordinates to keep; all if not given.")] = None,
     side: Annotated[
@@ -78,15 +80,15 @@ def transform(
             metavar="shared|new|old",
         ),
     ] = None,
-    vectors: VectorsOption = None,
+    vectors: given.VectorsOption = None,
     columns: Annotated[
         str | None, typer.Option(help="Other columns to copy, with commas; all if not given, '' for none.")
     ] = None,
-    nan: NanOption = "refuse",
+    nan: given.NanOption = "refuse",
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a folder that was not finished.")] = False,
-    force: ForceOption = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
+    force: given.ForceOption = False,
+    json: given.JsonOption = False,
+    quiet: given.QuietOption = False,
 ) -> None:
     """Write the first k coordinates of every vector of a file, or of a folder of shards.
 
@@ -141,7 +143,10 @@ def transform(
         lines.insert(1, _about(check))
     if side is None and not asking and _has_sides(encoder):
         lines.insert(1, "They were encoded as documents; this model encodes queries another way: --side query.")
-    typer.echo(_document(outcome, check) if json else "\n".join(lines))
+    if json:
+        kept = {"neighbors_kept": None if check is None else check.kept}
+        lines = [dumps(asdict(outcome) | kept)]
+    typer.echo("\n".join(lines))
 
 
 def keeps_raw_vectors(model: Path) -> bool:
@@ -160,13 +165,6 @@ def _encoder(model: Path, side: str | None, into: str | None) -> FittedEncoder |
     if into is not None:
         raise InvalidInputError(f"--into {into} is for alignments, which firstk align writes, and '{model}' is none.")
     return None if keeps_raw_vectors(model) else FittedEncoder.load(model)
-
-
-def _document(outcome: Outcome, check: ReadBack | None) -> str:
-    from dataclasses import asdict
-    from json import dumps
-
-    return dumps(asdict(outcome) | {"neighbors_kept": None if check is None else check.kept})
 
 
 def _about(check: ReadBack) -> str:

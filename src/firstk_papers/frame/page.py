@@ -25,10 +25,12 @@ OUTCOMES: dict[bool | str | None, tuple[str, str]] = {
 TIER_TEXTS = {
     "smoke": "Small settings, in minutes: they show that everything runs, and not what the papers' sizes give.",
     "full": "The papers' settings, as far as two cores carry them; what was cut short is marked.",
+    "authors": "The settings of the authors' published code, where they differ from the paper's text.",
 }
 OWN_TIER_TEXTS = {
     "smoke": "Small settings: they show that everything runs, and not what the full ones give.",
     "full": "The full settings; what was cut short is marked.",
+    "authors": "The settings of the authors' code.",
 }
 
 
@@ -42,7 +44,7 @@ def write_results_page(folder: Path, results: Sequence[Result], specs: Mapping[s
     results : sequence of Result
     specs : mapping of str to Spec
         All there are: an experiment without a result is listed as not run.
-    tier : {"smoke", "full"}
+    tier : {"smoke", "full", "authors"}
     """
     page = Template(_static("results.html")).substitute(
         css=_static("results.css"),

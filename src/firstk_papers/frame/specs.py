@@ -33,7 +33,7 @@ PAPERS = {
         "Balestriero and LeCun 2024", "How Learning by Reconstruction Produces Uninformative Features for Perception"
     ),
 }
-TIERS = ("smoke", "full")
+TIERS = ("smoke", "full", "authors")
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Spec:
     substitutes : tuple of dict
         What the paper used, what is used here instead, and why.
     tiers : dict
-        Settings of each tier.
+        Settings of each tier; "authors" is there where the code of a paper's authors has other settings than its text.
     claims : tuple of Claim
     """
 
@@ -98,14 +98,18 @@ def catalogue(folder: Path = HERE) -> dict[str, Spec]:
     return {spec.id: spec for spec in map(read_spec, paths)}
 
 
-def choose(names: list[str], specs: Mapping[str, Spec]) -> list[Spec]:
+def choose(names: list[str], specs: Mapping[str, Spec], tier: str = "full") -> list[Spec]:
     """Return the specs of names: an id ("bao2020/fig6a"), all parts of a figure ("bao2020/fig6"), a paper, "all"."""
     chosen: dict[str, Spec] = {}
     for name in names:
         found = [s for s in specs.values() if name in ("all", s.paper, s.id, s.figure)]
         if not found:
             raise _unknown(name, specs)
-        chosen |= {spec.id: spec for spec in found}
+        inside = {spec.id: spec for spec in found if tier in spec.tiers}
+        if not inside:
+            having = ", ".join(spec.id for spec in specs.values() if tier in spec.tiers)
+            raise InvalidInputError(f"'{name}' has no tier '{tier}'. These have: {having}.")
+        chosen |= inside
     return list(chosen.values())
 
 
@@ -155,7 +159,7 @@ def _spec(name: str, found: JsonDict, claims: list[JsonDict]) -> Spec:
         reading=found.get("reading", ""),
         timed=tuple(found.get("timed", ())),
         substitutes=tuple(found.get("substitutes", ())),
-        tiers={tier: {**common, **found.get(tier, {})} for tier in TIERS},
+        tiers={tier: {**common, **found.get(tier, {})} for tier in TIERS if tier in found or tier != "authors"},
         claims=tuple(Claim(**claim) for claim in claims),
     )
     ids = [claim.id for claim in spec.claims]

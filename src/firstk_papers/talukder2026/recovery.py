@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from firstk_papers.frame.specs import HERE, read_spec
 from firstk_papers.frame.types import JsonDict, JsonObject
-from firstk_papers.talukder2026.recovery_fits import facts, fit
+from firstk_papers.talukder2026.recovery_fits import facts, fit, fit_as_code
 from firstk_papers.talukder2026.recovery_reports import (
     angles_and_pairs,
     configurations,
     heatmaps,
     largest_cosines,
+    methods_of,
     training_losses,
 )
 
@@ -29,7 +30,7 @@ def cells(settings: JsonObject) -> list[JsonDict]:
     return [
         cell_of(table, name, method, settings["seed"])
         for name in settings["configurations"]
-        for method in settings["methods"]
+        for method in methods_of(settings, name)
     ]
 
 
@@ -44,6 +45,8 @@ def cell_of(table: JsonObject, name: str, method: str, seed: int) -> JsonDict:
     row = table["table"][name]
     cell = {"revision": REVISION, "seed": seed, "method": method, "rows": table["rows"][row["data"]]}
     cell |= {key: row[key] for key in ("data", "family", "d")}
+    if "patience" in table:
+        cell["code"] = True
     if row["family"] == "fisher":
         cell["eps"] = row["eps"]
     if method == "closed_form":
@@ -53,6 +56,8 @@ def cell_of(table: JsonObject, name: str, method: str, seed: int) -> JsonDict:
     length = table["lengths"][name]
     cell |= {"batch": row["batch"], "length": table["capped"].get(f"{name}/{method}", length)}
     cell |= {key: table[key] for key in ("learning_rate", "weight_decay")}
+    if "patience" in table:
+        cell["patience"] = table["patience"][name]
     if method == "sparse_prefix":
         cell["prefixes"] = row["prefixes"]
     if method == "monotone_l1":
@@ -62,4 +67,6 @@ def cell_of(table: JsonObject, name: str, method: str, seed: int) -> JsonDict:
 
 def measure(cell: JsonObject) -> JsonDict:
     """Do one fit; or return what the data have of Table 1."""
-    return facts(cell) if cell["method"] == "closed_form" else fit(cell)
+    if cell["method"] == "closed_form":
+        return facts(cell)
+    return fit_as_code(cell) if "patience" in cell else fit(cell)

@@ -33,6 +33,8 @@ from firstk_papers.datasets.images import images
 from firstk_papers.frame.hooks import prefix_weights
 from firstk_papers.frame.panels import rounded
 from firstk_papers.frame.types import JsonDict, JsonObject
+from firstk_papers.talukder2026 import authors_code
+from firstk_papers.talukder2026.authors_code import Parts, parts_of
 
 TRACE = 60  # entries of a training curve
 Method = FullPrefix | SparsePrefix | NonuniformL2 | MonotoneL1 | Unordered
@@ -46,10 +48,11 @@ class TrainingSet:
     y: np.ndarray
     moments: Moments
     sizes: tuple[int, int, int]
+    parts: Parts | None = None
 
 
 @lru_cache(maxsize=2)
-def training_set(name: str, rows: int, seed: int) -> TrainingSet:
+def training_set(name: str, rows: int, seed: int, code: bool = False) -> TrainingSet:
     """Return the training part of a 70/10/20 split, stratified and centred on it (Talukder et al. 2026 C.1).
 
     Parameters
@@ -58,7 +61,13 @@ def training_set(name: str, rows: int, seed: int) -> TrainingSet:
     rows : int
         Of the whole set, before it is split.
     seed : int
+    code : bool
+        As in the authors' code: their split, pixels z-scored, and the other parts beside the training part.
     """
+    if code:
+        theirs = parts_of(name, rows, seed)
+        sizes = (len(theirs.y), len(theirs.y_val), len(theirs.y_test))
+        return TrainingSet(theirs.X, theirs.y, Moments("float64").update(theirs.X, theirs.y), sizes, theirs)
     if name == "synthetic":
         drawn = two_blocks(seed, per_class=rows // 20)
         X, y = drawn.X, drawn.y
@@ -154,10 +163,15 @@ class Losses:
         loss = FullPrefixFisher(shrinkage=self.shrinkage, code_eps=self.eps)
         return loss.per_prefix(encoder, *self.scatters).numpy()
 
+    @property
+    def own_optimum(self) -> float:
+        """The least mean loss over a method's own prefixes."""
+        return float(self.weights @ self.least)
+
     def __call__(self, B: np.ndarray, A: np.ndarray | None) -> dict[str, float]:
         """Return the two shares; what training watches."""
         found = self.prefixes(B, A)
-        own = self.weights @ (found - self.least) / (self.empty - self.weights @ self.least)
+        own = self.weights @ (found - self.least) / (self.empty - self.own_optimum)
         return {"full": (found[-1] - self.least[-1]) / (self.empty - self.least[-1]), "own": float(own)}
 
 
@@ -201,7 +215,7 @@ def solver_of(cell: JsonObject, losses: Losses) -> Gradient:
 
 def fit(cell: JsonObject) -> JsonDict:
     """Train one method on one configuration, and compare what it learned with the closed form."""
-    data = training_set(cell["data"], cell["rows"], cell["seed"])
+    data = training_set(cell["data"], cell["rows"], cell["seed"], "code" in cell)
     family, d, ours = cell["family"], cell["d"], cell["method"] == "ours"
     best = reference(data, family, d, cell["eps"] if ours and family == "fisher" else None)
     ordering = ordering_of(cell)
@@ -216,9 +230,27 @@ def fit(cell: JsonObject) -> JsonDict:
     learned = encoder.components_ if encoder.decoder_ is None else encoder.decoder_.T
     batch = cell.get("batch", "full")
     steps = 1 if batch == "full" else len(data.X) // batch
-    found = compared(learned, best) | {"trace": _curve(encoder.trace_, steps)}
-    if family == "fisher":
-        ruler = reference(data, family, d, cell["eps"])
+    return compared(learned, best) | _beside(cell, data, learned, losses) | {"trace": _curve(encoder.trace_, steps)}
+
+
+def fit_as_code(cell: JsonObject) -> JsonDict:
+    """Train one method as in the authors' code, and compare what it learned with the closed form by their metrics."""
+    data = training_set(cell["data"], cell["rows"], cell["seed"], True)
+    assert data.parts is not None
+    best = reference(data, cell["family"], cell["d"])
+    losses = Losses(data, cell, best, prefix_weights(ordering_of(cell), cell["d"]).omega)
+    B, A, trace, kept = authors_code.fit_linear(cell, data.parts, losses.weights, losses)
+    batches = 1 if cell["batch"] == "full" else -(-len(data.X) // cell["batch"])
+    found = authors_code.compared(B, A, best.axes) | _beside(cell, data, B if A is None else A.T, losses)
+    found |= {"spectrum": list(rounded(best.spectrum[:-1])), "gaps": list(rounded(best.gaps))}
+    return found | {"trace": _curve(trace, batches), "epochs": kept.epochs, "best_epoch": kept.best}
+
+
+def _beside(cell: JsonObject, data: TrainingSet, learned: np.ndarray, losses: Losses) -> JsonDict:
+    """Return the optimum of the loss that a method trains, and under Fisher PairedCos in the metric of Sw + eps I."""
+    found: JsonDict = {"own_optimum": rounded([losses.own_optimum])[0]}
+    if cell["family"] == "fisher":
+        ruler = reference(data, "fisher", cell["d"], cell["eps"])
         found["in_metric"] = list(rounded(canonical_cosines(learned, ruler, data.moments, cell["eps"])))
     return found
 
@@ -262,7 +294,7 @@ def _curve(trace: list[dict[str, float]], steps: int) -> dict[str, list[float | 
 
 def facts(cell: JsonObject) -> JsonDict:
     """Return what Table 1 says of a configuration, as the data have it."""
-    data = training_set(cell["data"], cell["rows"], cell["seed"])
+    data = training_set(cell["data"], cell["rows"], cell["seed"], "code" in cell)
     best = reference(data, cell["family"], cell["d"])
     pca = np.linalg.eigvalsh(data.moments.St)[::-1]
     lam = NonuniformL2("spectral").lambdas(pca, cell["d"])

@@ -41,7 +41,15 @@ Fits = dict[str, dict[str, JsonObject]]
 def _fits(settings: JsonObject, results: Results) -> Fits:
     """Return what was found, by configuration and method; results come in the order of cells."""
     found = iter(results)
-    return {name: {method: next(found)[1] for method in settings["methods"]} for name in settings["configurations"]}
+    return {
+        name: {method: next(found)[1] for method in methods_of(settings, name)} for name in settings["configurations"]
+    }
+
+
+def methods_of(settings: JsonObject, name: str) -> list[str]:
+    """Return the methods that a configuration is trained with: all, but for those that the settings leave out."""
+    left_out = settings.get("left_out", {}).get(name, ())
+    return [method for method in settings["methods"] if method not in left_out]
 
 
 def _key(name: str) -> str:
@@ -108,11 +116,12 @@ def _cosine_measures(by_method: Mapping[str, JsonObject]) -> dict[str, float]:
     found = {f"{method}_share_aligned": share for method, share in shares.items()}
     found |= {f"{method}_mean": mean for method, mean in means.items()}
     found |= {f"{method}_least_where_wide": _least_where_wide(fit) for method, fit in by_method.items()}
+    papers = [method for method in PAPERS if method in by_method]
     found |= {f"{m}_least_in_metric": min(fit["in_metric"]) for m, fit in by_method.items() if "in_metric" in fit}
     return found | {
-        "best_share_but_full_prefix": max(shares[m] for m in PAPERS if m != "full_prefix"),
-        "best_share_of_the_paper": max(shares[m] for m in PAPERS),
-        "lead_over_regularisers": means["full_prefix"] - max(means[m] for m in REGULARIZED),
+        "best_share_but_full_prefix": max(shares[m] for m in papers if m != "full_prefix"),
+        "best_share_of_the_paper": max(shares[m] for m in papers),
+        "lead_over_regularisers": means["full_prefix"] - max(means[m] for m in papers if m in REGULARIZED),
         "decline": _decline(by_method["full_prefix"]),
     }
 
@@ -155,7 +164,7 @@ def angles_and_pairs(settings: JsonObject, results: Results) -> Findings:
     fits = _fits(settings, results)
     measures: JsonDict = {}
     panels = []
-    for name in ("synthetic-mse", "fashion-mse"):
+    for name in filter(lambda name: name.endswith("-mse"), fits):
         own = next(cell["prefixes"] for cell, fit in results if fit is fits[name]["sparse_prefix"])
         marks = tuple(Mark(k, "x") for k in own)
         panels.append(
@@ -167,12 +176,14 @@ def angles_and_pairs(settings: JsonObject, results: Results) -> Findings:
         sparse = angles["sparse_prefix"]
         measures[f"{_key(name)}_sparse_largest_own_angle"] = float(sparse[np.array(own) - 1].max())
         measures[f"{_key(name)}_sparse_dips_at_own_sizes_only"] = dips(sparse) == [k for k in own if k < len(sparse)]
-        measures[f"{_key(name)}_others_largest_full_angle"] = max(float(angles[m][-1]) for m in PAPERS[2:])
+        measures[f"{_key(name)}_others_largest_full_angle"] = max(
+            float(angles[m][-1]) for m in PAPERS[2:] if m in angles
+        )
     for name, by_method in fits.items():
         panels.append(Chart(TITLES[name], "k", "PairedCos (37)", _lines(by_method, "paired_cos")))
         shares = {method: _share_aligned(fit["paired_cos"]) for method, fit in by_method.items()}
         measures |= {f"{_key(name)}_{method}_share_paired": share for method, share in shares.items()}
-        measures[f"{_key(name)}_others_largest_share_paired"] = max(shares[m] for m in PAPERS[2:])
+        measures[f"{_key(name)}_others_largest_share_paired"] = max(shares[m] for m in PAPERS[2:] if m in shares)
         measures[f"{_key(name)}_ours_least_paired_where_wide"] = _least_where_wide(by_method["ours"], "paired_cos")
     return Findings(evaluated_measures(settings, measures), tuple(panels), _ruler_notes(fits), _capped(results))
 
@@ -254,10 +265,15 @@ def training_losses(settings: JsonObject, results: Results) -> Findings:
             measures[f"{_key(name)}_{method}_missing"] = ends[0]
             measures[f"{_key(name)}_{method}_missing_of_own"] = ends[1]
         last = {method: measures[f"{_key(name)}_{method}_missing"] for method in by_method}
-        measures[f"{_key(name)}_worst_missing"] = max(last[m] for m in PAPERS)
+        measures[f"{_key(name)}_worst_missing"] = max(last[m] for m in PAPERS if m in last)
         measures[f"{_key(name)}_prefixes_behind_others"] = min(last["full_prefix"], last["sparse_prefix"]) - max(
-            last[m] for m in PAPERS[2:]
+            last[m] for m in PAPERS[2:] if m in last
         )
+    if settings["tier"] == "authors":
+        measures |= _own_optima(fits["fashion-fisher"])
+        panels.append(_own_losses(fits["fashion-fisher"]))
+    else:
+        measures |= dict.fromkeys(("fashion_fisher_prefix_optima_above", "fashion_fisher_most_missing_of_own"))
     columns = ("panel", "method", "steps", "missing at full width", "missing of its own loss")
     panels.append(Table("What is missing at the end of training", columns, tuple(rows)))
     notes = (
@@ -265,6 +281,26 @@ def training_losses(settings: JsonObject, results: Results) -> Findings:
         "over the prefixes it trains, without penalties.",
     )
     return Findings(evaluated_measures(settings, measures), tuple(panels), notes, _capped(results))
+
+
+def _own_optima(by_method: Mapping[str, JsonObject]) -> dict[str, float]:
+    """Return how far the optima of the prefix methods' losses lie above that of full width, and what most misses."""
+    best = {method: fit["own_optimum"] for method, fit in by_method.items()}
+    above = min(best["full_prefix"], best["sparse_prefix"]) - best["unordered"]
+    missing = max(fit["trace"]["own"][-1] for method, fit in by_method.items() if method in PAPERS)
+    return {"fashion_fisher_prefix_optima_above": above, "fashion_fisher_most_missing_of_own": missing}
+
+
+def _own_losses(by_method: Mapping[str, JsonObject]) -> Chart:
+    """Draw each method's own loss as figure 4 does: without a code it is 0, so a share missing gives its value."""
+    lines, marks = [], {}
+    for method, fit in by_method.items():
+        best = fit["own_optimum"]
+        values = tuple(None if share is None else best * (1 - share) for share in fit["trace"]["own"])
+        lines.append(Series(NAMES[method], tuple(fit["trace"]["step"]), values, ours=method == "ours"))
+        marks[best] = Mark(best, "y", f"optimum {best:.2f}")
+    title = f"{TITLES['fashion-fisher']}: the loss that each method trains"
+    return Chart(title, "step", "minus the mean ratio trace", tuple(lines), x_scale="log", marks=tuple(marks.values()))
 
 
 def _above_zero(values: Sequence[float | None]) -> tuple[float | None, ...]:

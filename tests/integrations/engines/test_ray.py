@@ -94,9 +94,8 @@ def test_bad_columns_get_a_sentence_that_names_rows():
         fit(PrefixEncoder(1), ds)
 
 
-def test_the_lines_of_the_docs_run(store, tmp_path, monkeypatch):
+def test_the_lines_of_the_docs_run(store, tmp_path):
     from firstk.data.files import open_vectors
 
-    monkeypatch.chdir(tmp_path)
     exec(block_of_the_docs("Ray Data", store, tmp_path), {})
-    assert open_vectors("codes", "vector").width == 2
+    assert open_vectors(tmp_path / "codes", "vector").width == 2

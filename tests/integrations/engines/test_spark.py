@@ -132,9 +132,8 @@ def test_no_module_of_a_worker_is_pickled(expected):
     assert {type(value) for value in vars(made).values()} <= {dict, Wish, str}
 
 
-def test_the_lines_of_the_docs_run(spark, store, tmp_path, monkeypatch):
+def test_the_lines_of_the_docs_run(spark, store, tmp_path):
     from firstk.data.files import open_vectors
 
-    monkeypatch.chdir(tmp_path)
     exec(block_of_the_docs("Spark", store, tmp_path), {"spark": spark})
-    assert open_vectors("codes", "vector").width == 2
+    assert open_vectors(tmp_path / "codes", "vector").width == 2
