@@ -436,7 +436,7 @@ def test_help_names_every_metric(folder):
             "--reference renamed.npz:COLUMN.",
         ),
         (("pca", "test.npz", "--queries", "queries.npz:often"), "belong to --relevance or --pairs"),
-        (("pca", "test.npz", "--queries", "queries.npz"), "--queries belong to --relevance or --pairs"),
+        (("pca", "documents.npz", "--queries", "queries.npz", "--metric", "ndcg@10"), "are scored by recall@10"),
         (("pca", "test.npz", "--id", ":row"), "--id :row belong to --relevance or --pairs"),
         (("pca", "documents.npz", "--queries", "queries.npz", "--relevance", "named.csv"), "with --id"),
         (("pca", "queries.npz", "--relevance", "rows.csv"), "has no column of ids"),
