@@ -437,7 +437,7 @@ def test_help_names_every_metric(folder):
         ),
         (("pca", "test.npz", "--queries", "queries.npz:often"), "belong to --relevance or --pairs"),
         (("pca", "test.npz", "--queries", "queries.npz"), "--queries belong to --relevance or --pairs"),
-        (("pca", "test.npz", "--id", ":row"), "--id belong to --relevance or --pairs"),
+        (("pca", "test.npz", "--id", ":row"), "--id :row belong to --relevance or --pairs"),
         (("pca", "documents.npz", "--queries", "queries.npz", "--relevance", "named.csv"), "with --id"),
         (("pca", "queries.npz", "--relevance", "rows.csv"), "has no column of ids"),
         (("pca", "queries.npz", "--relevance", "rows.csv", "--id", ":row"), "and 'queries.npz' has rows 0 to 39"),
@@ -510,8 +510,8 @@ def test_labels_by_which_an_accuracy_says_nothing_are_remarked_upon():
         return _about_labels(Rows(np.ones((8, 2)), np.asarray(y)), "1nn_accuracy")
 
     assert "one label" in notes(["a"] * 8)[0]
-    assert "--metric r2" in notes(np.arange(8) / 7)[0]
-    assert "--metric r2" not in notes(list("abcdefgh"))[0]
+    assert "metric='r2'" in notes(np.arange(8) / 7)[0]
+    assert "metric='r2'" not in notes(list("abcdefgh"))[0]
     assert notes([0, 1] * 4) == []
 
 

@@ -138,7 +138,7 @@ def test_nan_is_refused_with_its_row_or_dropped(folder):
         (["missing.parquet"], "There is no file"),
         (["empty.npy"], "empty"),
         (["digits.npz", "--label", "intent"], "intent"),
-        (["digits.npz", "--kind", "class", "--label", "label"], "'kind' parameter"),
+        (["digits.npz", "--kind", "class", "--label", "label"], "--kind must be"),
         (["one.npy"], "at least two rows"),
         (["digits.npz", "--label", "label", "--pairs", "pairs.npz"], "Pairs have scores, not labels"),
     ],

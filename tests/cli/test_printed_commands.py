@@ -35,7 +35,7 @@ CASES = {
     "curve": [FIT, ("curve", "model", "more.npz")],
     "curve, judged": [FIT, ("curve", "model", "store.npz", *JUDGED)],
     "diagnose": [("diagnose", "store.npz")],
-    "diagnose, labels": [("diagnose", "store.npz", "--label", "intent", "--bytes-per-vector", "16")],
+    "diagnose, labels": [("diagnose", "store.npz", "--label", "intent")],
     "diagnose, judged": [("diagnose", "store.npz", *JUDGED)],
     "transform, floats": [FIT, ("transform", "model", "store.npz", "-k", "8", "-o", "floats.npz")],
     "transform, int8": [FIT, ("transform", "model", "store.npz", "-k", "8", "--precision", "int8", "-o", "int8.npz")],

@@ -218,8 +218,8 @@ def test_what_cannot_be_like_the_documents_is_refused(place, digits, encoder):
         (["model", "--like", "short.npy"], "does not say how its codes were made"),
         (["model", "--like", "in.npy"], "does not say how its codes were made"),
         (["model", "--like", "gone.npz"], "There is no file 'gone.npz'"),
-        (["model", "--like", "short.npz", "-k", "6"], "Leave out 'k' (-k)"),
-        (["model", "--like", "short.npz", "--precision", "int8"], "Leave out 'precision' (--precision)"),
+        (["model", "--like", "short.npz", "-k", "6"], "Leave out -k, or --like"),
+        (["model", "--like", "short.npz", "--precision", "int8"], "Leave out --precision, or --like"),
         (["shorter", "--like", "short.npz"], "holds codes of 6 coordinates, and these have 3 at most"),
         (["other", "--like", "short.npz"], "were made by encoder"),
         (["raw", "--like", "short.npz"], "were made by encoder"),
@@ -498,7 +498,7 @@ def test_killed_before_a_shard_is_there_and_resumed(shards, when):
     if when == "in the first shard":
         assert "_firstk.json" in left
         said = refused("transform", "model", "in", "-k", 4, "-o", "out", cwd=shards)
-        assert "Go on with it by resume=True (--resume), or remove it" in said
+        assert "Go on with it by --resume, or remove it" in said
     outcome = json.loads(done("transform", "model", "in", "-k", 4, "-o", "out", "--resume", "--json", cwd=shards))
     assert (outcome["files"], outcome["finished_before"]) == (6, 0)
     assert sorted(os.listdir(shards / "out")) == ["_firstk.json", *(f"part-{i}.npy" for i in range(6))]

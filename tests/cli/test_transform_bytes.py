@@ -216,7 +216,10 @@ def test_what_is_refused(place, tmp_path, encoder):
     for arguments, sentences in [
         (["model", "queries.npy", "--bytes-per-vector", 0], [f"[1, {most}]", "Got 0"]),
         (["model", "queries.npy", "--bytes-per-vector", 5000], [f"[1, {most}]", "bytes that the code has"]),
-        (["model", "queries.npy", "--bytes-per-vector", 8, "-k", 4], ["8 bytes have no k (4)", "Leave out 'k' (-k)"]),
+        (
+            ["model", "queries.npy", "--bytes-per-vector", 8, "-k", 4],
+            ["8 bytes have no k (4)", "Leave out -k, or --bytes"],
+        ),
         (["model", "queries.npy", "--bytes-per-vector", 8, "--precision", "int8"], ["not int8", "--precision"]),
         (["model", "queries.npy", "--bytes-per-vector", 8, "--precision", "int9"], ["must be one of"]),
         (["model", "queries.npy", "--bytes-per-vector", 8, "--metric", "dot"], ["must be one of 'cosine'"]),
@@ -226,7 +229,7 @@ def test_what_is_refused(place, tmp_path, encoder):
         (["model", "queries.npy", "--like", "short.parquet"], ["Say which these are"]),
         (["other", "queries.npy", "--like", "short.parquet", "--side", "query"], ["were made by encoder"]),
         (["raw", "queries.npy", "--like", "short.parquet", "--side", "query"], ["were made by encoder"]),
-        (["model", "short.parquet", "--bytes-per-vector", 8], ["holds codes already", "firstk transform raw"]),
+        (["model", "short.parquet", "--bytes-per-vector", 8], ["holds codes already", "by --bytes-per-vector"]),
         (["raw", "short.parquet", "--bytes-per-vector", 13], ["[1, 12]"]),
         (["raw", "short.parquet", "--bytes-per-vector", 8, "--metric", "l2"], ["for metric 'cosine'"]),
         (["older", "queries.npy", "--bytes-per-vector", 8], ["saved without them", "with_cells(X).save(path)"]),

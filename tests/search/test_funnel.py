@@ -1,6 +1,7 @@
 """Funnel search against brute force: exact where it says so, as good as asked for where it does not."""
 
 import importlib.util
+import pickle
 
 import numpy as np
 import pytest
@@ -100,6 +101,7 @@ def test_cells_keep_the_recall_while_rows_come_and_go(metric, monkeypatch, tmp_p
     assert found.fraction < 0.35
     assert recall_of(found.ids, left[brute_force(Z[left], Q, 10, metric)[0]]) >= 0.94
     assert np.array_equal(again.ids, found.ids)
+    assert np.array_equal(pickle.loads(pickle.dumps(index)).search(Q, threads=2).ids, found.ids)
     # Without faiss the same file is searched row by row.
     monkeypatch.setattr(funnel_index, "_takes_faiss", lambda engine, rows: False)
     assert recall_of(FunnelIndex.load(tmp_path / "index").search(Q).ids, found.ids) >= 0.94

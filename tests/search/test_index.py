@@ -1,5 +1,6 @@
 """An index over its life: rows come and go, it is saved and read, and bad requests raise errors."""
 
+import copy
 import os
 import pickle
 import sys
@@ -369,3 +370,10 @@ def test_rows_that_several_threads_add_all_come_in(build):
     copied = pickle.loads(pickle.dumps(index))  # the lock stays behind
     copied.add(X[:1])
     assert (len(index), len(copied)) == (400, 401)
+    # A shallow copy shares memory, and what is added to one is no row of the other.
+    shallow = copy.copy(index)
+    index.add(X[:3])
+    before = index.codes.copy()
+    shallow.add(X[3:5])
+    assert np.array_equal(index.codes, before)
+    assert (len(index), len(shallow)) == (403, 402)

@@ -5,7 +5,7 @@ import pytest
 
 from firstk.search.funnel import prefixes
 from firstk.search.funnel.block_search import centre_of
-from firstk.search.funnel.schedule_choice import _FEW, Calibration
+from firstk.search.funnel.schedule_choice import _FEW, QuerySample
 
 
 def codes(n: int = 700, d: int = 40) -> np.ndarray:
@@ -28,9 +28,9 @@ def chunks(request, monkeypatch):
     monkeypatch.setattr(prefixes, "CHUNK", request.param)
 
 
-def calibration(euclidean: bool) -> tuple[np.ndarray, Calibration]:
+def calibration(euclidean: bool) -> tuple[np.ndarray, QuerySample]:
     Z = codes()
-    return Z, Calibration(Z, centre_of(Z, euclidean), euclidean, 5, np.random.default_rng(1))
+    return Z, QuerySample(Z, centre_of(Z, euclidean), euclidean, 5, np.random.default_rng(1))
 
 
 @pytest.mark.usefixtures("chunks")

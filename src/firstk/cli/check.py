@@ -7,16 +7,7 @@ from typing import Annotated
 
 import typer
 
-from firstk.cli._options import (
-    JsonOption,
-    LabelOption,
-    NanOption,
-    QuietOption,
-    VectorsArgument,
-    VectorsOption,
-    in_options,
-    is_label_file,
-)
+from firstk.cli import _options as given
 from firstk.cli._progress import row_progress
 
 # Exit codes, as those of diff: 0 still fits (or cannot be told yet), 1 refit, 2 no answer: wrong usage or input.
@@ -25,11 +16,11 @@ REFIT, NO_ANSWER = 1, 2
 
 def check(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a saved encoder.")],
-    source: VectorsArgument,
+    source: given.VectorsArgument,
     k: Annotated[
         int | None, typer.Option("-k", help="Coordinates that are in use; the recommended number if not given.")
     ] = None,
-    label: LabelOption = None,
+    label: given.LabelOption = None,
     against: Annotated[
         str | None,
         typer.Option(
@@ -41,10 +32,10 @@ def check(
     tolerance: Annotated[
         float, typer.Option("--tolerance", help="Share of the quality at the fit that may be lost.", metavar="SHARE")
     ] = 0.02,
-    vectors: VectorsOption = None,
-    nan: NanOption = "refuse",
-    json: JsonOption = False,
-    quiet: QuietOption = False,
+    vectors: given.VectorsOption = None,
+    nan: given.NanOption = "refuse",
+    json: given.JsonOption = False,
+    quiet: given.QuietOption = False,
 ) -> None:
     """Tell whether the first k coordinates keep as much of new rows as they kept of rows at the time of the fit.
 
@@ -71,13 +62,13 @@ def check(
             source,
             against=against,
             vectors=vectors,
-            label=None if is_label_file(label) else label,
-            labels=label if is_label_file(label) else None,
+            label=None if given.is_label_file(label) else label,
+            labels=label if given.is_label_file(label) else None,
             k=k,
             tolerance=tolerance,
             nan=nan,
             progress=progress,
         )
-    typer.echo(plain.dumps({"model": str(model), **report.to_dict()}) if json else in_options(str(report)))
+    typer.echo(plain.dumps({"model": str(model), **report.to_dict()}) if json else given.in_options(str(report)))
     if report.refit:
         raise typer.Exit(REFIT)

@@ -11,26 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from firstk._base.atomic_file import check_new
-from firstk.cli._options import (
-    BytesPerVectorOption,
-    ExplainOption,
-    FilterOption,
-    ForceOption,
-    IdOption,
-    JsonOption,
-    KeepOption,
-    LabelOption,
-    NanOption,
-    PairsOption,
-    QueriesOption,
-    QuietOption,
-    RelevanceOption,
-    RowsOption,
-    VectorsArgument,
-    VectorsOption,
-    in_options,
-    place_of_options,
-)
+from firstk.cli import _options as given
 from firstk.cli._progress import step_progress, warnings_as_notes
 from firstk.cli.report import check_page, write_report
 from firstk.data.remote import is_there, shown_place
@@ -91,29 +72,29 @@ OtherModel = Annotated[
 
 def curve(
     model: Model,
-    source: VectorsArgument,
-    label: LabelOption = None,
-    queries: QueriesOption = None,
-    relevance: RelevanceOption = None,
-    pairs: PairsOption = None,
-    ids: IdOption = None,
-    filter: FilterOption = None,
-    vectors: VectorsOption = None,
+    source: given.VectorsArgument,
+    label: given.LabelOption = None,
+    queries: given.QueriesOption = None,
+    relevance: given.RelevanceOption = None,
+    pairs: given.PairsOption = None,
+    ids: given.IdOption = None,
+    filter: given.FilterOption = None,
+    vectors: given.VectorsOption = None,
     reference: Reference = None,
     metric: MetricName = "auto",
-    keep: KeepOption = None,
-    bytes_per_vector: BytesPerVectorOption = None,
+    keep: given.KeepOption = None,
+    bytes_per_vector: given.BytesPerVectorOption = None,
     k: Length = None,
     precision: Precisions = None,
-    rows: RowsOption = None,
+    rows: given.RowsOption = None,
     report: ReportFile = None,
     compare: OtherModel = None,
     most: Most = 5_000,
-    force: ForceOption = False,
-    nan: NanOption = "refuse",
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    explain: ExplainOption = False,
+    force: given.ForceOption = False,
+    nan: given.NanOption = "refuse",
+    json: given.JsonOption = False,
+    quiet: given.QuietOption = False,
+    explain: given.ExplainOption = False,
 ) -> None:
     """Evaluate every prefix of a saved encoder on a file of vectors, and choose k.
 
@@ -135,7 +116,7 @@ def curve(
     _check_written(report)
     limits = _limits(keep, bytes_per_vector, k, precision)
     encoder = FittedEncoder.load(model)
-    place = place_of_options(source, vectors, label, pairs, nan, queries, relevance, ids, filter)
+    place = given.place_of_options(source, vectors, label, pairs, nan, queries, relevance, ids, filter)
     labels = None
     if reference is not None and not is_there(reference) and ":" in reference:
         file, _, column = reference.rpartition(":")
@@ -153,7 +134,7 @@ def curve(
     if refusal is None and choice is not None and (choice.advised is None or choice.chance is not None):
         refusal = InvalidInputError(answer(choice)[0])
     options = recorded_options(place, shared=False) if task.store == place.source else {}
-    found = replace(found, notes=tuple(map(in_options, (*found.notes, *notes))), options=options)
+    found = replace(found, notes=tuple(map(given.in_options, (*found.notes, *notes))), options=options)
     written, record = [], _as_record(found, task, model, rows, refusal) if json else {}
     if compare is not None:
         written.append(axes_line(axes, str(compare)))
@@ -251,7 +232,7 @@ def _as_record(
         "choice": None if found.choice is None else found.choice.to_dict(),
         "curve": found.lead.curve().to_dict(),
         "baselines": [curve.to_dict() for curve in found.lead.baselines],
-        "refused": None if refusal is None else in_options(str(refusal)),
+        "refused": None if refusal is None else given.in_options(str(refusal)),
         "notes": list(found.notes),
         "report": jsonlib.loads(found.to_json()),
     }
@@ -273,16 +254,16 @@ def _lines(
         )
         yield from (f"  {line}" for line in next_commands(choice, model, options))
         yield from (
-            [] if explain else map(in_options, task.notes)
+            [] if explain else map(given.in_options, task.notes)
         )  # what makes scores look too good belongs to the answer
         yield ""
     if not explain:
         yield from lengths_table(lead, encoder.p)
         yield ""
-        yield f"{in_options(found.held_out)} More: --explain"
+        yield f"{given.in_options(found.held_out)} More: --explain"
         return
     yield from [] if choice is None else explanation(choice)
-    yield in_options(found.held_out)
+    yield given.in_options(found.held_out)
     yield from found.notes
     yield from further_lines(found.evaluations[1:])
     yield about_metric(lead.metric)

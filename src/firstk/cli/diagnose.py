@@ -8,21 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from firstk.cli._options import (
-    ExplainOption,
-    FilterOption,
-    IdOption,
-    JsonOption,
-    LabelOption,
-    NanOption,
-    PairsOption,
-    QueriesOption,
-    QuietOption,
-    RelevanceOption,
-    VectorsArgument,
-    VectorsOption,
-    place_of_options,
-)
+from firstk.cli import _options as given
 from firstk.cli._progress import row_progress, step_progress, warnings_as_notes
 from firstk.exceptions import InvalidInputError
 from firstk.words.commands import VECTORS, options_of
@@ -46,19 +32,19 @@ KindOption = Annotated[
 
 
 def diagnose(
-    source: VectorsArgument,
-    label: LabelOption = None,
-    pairs: PairsOption = None,
-    queries: QueriesOption = None,
-    relevance: RelevanceOption = None,
-    ids: IdOption = None,
-    filter: FilterOption = None,
+    source: given.VectorsArgument,
+    label: given.LabelOption = None,
+    pairs: given.PairsOption = None,
+    queries: given.QueriesOption = None,
+    relevance: given.RelevanceOption = None,
+    ids: given.IdOption = None,
+    filter: given.FilterOption = None,
     kind: KindOption = "auto",
-    vectors: VectorsOption = None,
-    nan: NanOption = "refuse",
-    explain: ExplainOption = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
+    vectors: given.VectorsOption = None,
+    nan: given.NanOption = "refuse",
+    explain: given.ExplainOption = False,
+    json: given.JsonOption = False,
+    quiet: given.QuietOption = False,
 ) -> None:
     """Try every objective that the data allow on a sample, rank them, and print the command to run next.
 
@@ -69,7 +55,7 @@ def diagnose(
     from firstk.advice.diagnosis import diagnose_gathered
 
     silent = quiet or json
-    place = place_of_options(source, vectors, label, pairs, nan, queries, relevance, ids, filter)
+    place = given.place_of_options(source, vectors, label, pairs, nan, queries, relevance, ids, filter)
     with warnings_as_notes():
         gathered, trials, rows, total = _read(place, kind, silent)
     with step_progress(None, quiet=silent) as say:

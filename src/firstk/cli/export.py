@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from firstk._base.atomic_file import check_new
-from firstk.cli._options import ForceOption, JsonOption, QuietOption, VectorsOption
+from firstk.cli import _options as given
 from firstk.exceptions import InvalidInputError
 from firstk.words.text import number_of
 
@@ -44,10 +44,10 @@ def export(
     ids: Annotated[
         str | None, typer.Option("--id", help="faiss: column of the documents' ids; 'id' where there is one.")
     ] = None,
-    vectors: VectorsOption = None,
-    force: ForceOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    vectors: given.VectorsOption = None,
+    force: given.ForceOption = False,
+    quiet: given.QuietOption = False,
+    as_json: given.JsonOption = False,
 ) -> None:
     """Write a saved encoder for other programs.
 

@@ -12,29 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from firstk._base.atomic_file import beside, check_new
+from firstk.cli import _options as options
 from firstk.cli._append import ModelToExtend
-from firstk.cli._options import (
-    BytesPerVectorOption,
-    ExplainOption,
-    FilterOption,
-    ForceOption,
-    IdOption,
-    JsonOption,
-    KeepOption,
-    LabelOption,
-    NanOption,
-    PairsOption,
-    QueriesOption,
-    QuietOption,
-    RelevanceOption,
-    VectorsArgument,
-    VectorsOption,
-    encoder_of,
-    image_of,
-    in_options,
-    place_of_options,
-    save_settings,
-)
 from firstk.cli._progress import looked_at, row_progress, step_progress, warnings_as_notes
 from firstk.exceptions import InvalidInputError
 from firstk.words.choice import answer, explanation, further_lines, lengths_table
@@ -83,18 +62,18 @@ Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Of the split and of
 
 
 def fit(
-    source: VectorsArgument,
+    source: options.VectorsArgument,
     out: Out,
     objective: Objective = "reconstruction",
-    label: LabelOption = None,
-    queries: QueriesOption = None,
-    relevance: RelevanceOption = None,
-    pairs: PairsOption = None,
-    ids: IdOption = None,
-    filter: FilterOption = None,
-    vectors: VectorsOption = None,
-    keep: KeepOption = None,
-    bytes_per_vector: BytesPerVectorOption = None,
+    label: options.LabelOption = None,
+    queries: options.QueriesOption = None,
+    relevance: options.RelevanceOption = None,
+    pairs: options.PairsOption = None,
+    ids: options.IdOption = None,
+    filter: options.FilterOption = None,
+    vectors: options.VectorsOption = None,
+    keep: options.KeepOption = None,
+    bytes_per_vector: options.BytesPerVectorOption = None,
     held_out: HeldOut = "0.2",
     components: Components = None,
     settings: Settings = None,
@@ -103,11 +82,11 @@ def fit(
     append: Append = None,
     resume: Resume = False,
     dask: Dask = None,
-    nan: NanOption = "refuse",
-    force: ForceOption = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    explain: ExplainOption = False,
+    nan: options.NanOption = "refuse",
+    force: options.ForceOption = False,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
+    explain: options.ExplainOption = False,
     context: typer.Context = None,  # type: ignore[assignment]  # typer fills it in; Python need not
 ) -> None:
     """Fit an encoder on a file of vectors, evaluate it on held-out rows, and say what to store.
@@ -127,15 +106,15 @@ def fit(
     if held_out == "0" and (keep is not None or bytes_per_vector is not None):
         raise InvalidInputError("--keep and --bytes-per-vector choose by held-out rows: leave --held-out 0 out.")
     shown = looked_at(quiet or as_json)
-    given, saved = save_settings(settings or ())
+    given, saved = options.save_settings(settings or ())
     base = None if append is None else ModelToExtend.read(append, context)
     if base is not None:
         objective = base.objective_name(objective)
         saved = {"source_model": base.encoder.encoder_.record.source_model} | saved | {"moments": True}
-    encoder = encoder_of(
+    encoder = options.encoder_of(
         objective, given, n_components=components, random_state=seed, verbose="auto" if shown else False
     )
-    place = place_of_options(source, vectors, label, pairs, nan, queries, relevance, ids, filter)
+    place = options.place_of_options(source, vectors, label, pairs, nan, queries, relevance, ids, filter)
     from_pairs = _learns_pairs(encoder, place, given, base)
     if base is not None:
         encoder = base.extended_as(encoder, given, pairs=from_pairs)
@@ -152,7 +131,7 @@ def fit(
             err=True,
         )
     check_target(out)  # before the work, not after it
-    limits, shape = Limits(keep, bytes_per_vector=bytes_per_vector), image_of(image)
+    limits, shape = Limits(keep, bytes_per_vector=bytes_per_vector), options.image_of(image)
     with warnings_as_notes():
         task = open_task(place, held_out if from_pairs or not place.judged or held_out == "0" else "1", seed)
         _learn(encoder, task, kept, dask, shown)
@@ -162,7 +141,7 @@ def fit(
                 typer.echo(f"firstk: evaluating takes about {seconds:.0f} seconds.", err=True)
             with step_progress(None, quiet=not shown, what="evaluating") as begin:
                 report, _ = report_on(encoder, task, Asked(limits, image_shape=shape), begin)
-            notes = tuple(map(in_options, report.notes))
+            notes = tuple(map(options.in_options, report.notes))
             report = replace(report, notes=notes, options=recorded_options(place, shared=True))
         if report is not None:
             saved["curve"] = report.lead.curve() if report.evaluations else None
@@ -302,11 +281,11 @@ def _lines(encoder: PrefixEncoder, task: FileTask, report: Report | None, out: P
         return
     if explain:
         yield from [] if report.choice is None else explanation(report.choice)
-        yield in_options(report.held_out)
+        yield options.in_options(report.held_out)
         yield from report.notes
         if report.evaluations:
             yield about_metric(report.lead.metric)
             yield from further_lines(report.evaluations[1:])
     else:
-        yield from map(in_options, task.notes)
+        yield from map(options.in_options, task.notes)
     yield f"A page to forward: firstk report {out} -o report.html" + ("" if explain else ". More: --explain")

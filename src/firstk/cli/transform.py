@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from firstk._base.atomic_file import check_new
-from firstk.cli._options import ForceOption, JsonOption, NanOption, QuietOption, VectorsArgument, VectorsOption
+from firstk.cli import _options as given
 from firstk.cli._progress import row_progress
 from firstk.data.remote import place_of
 from firstk.exceptions import InvalidInputError
@@ -41,7 +41,7 @@ def transform(
             help="Folder of a saved encoder, or of an alignment of two models; 'raw' to keep the vectors as they are.",
         ),
     ],
-    source: VectorsArgument,
+    source: given.VectorsArgument,
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write, or folder where a folder is read.")],
     k: Annotated[int | None, typer.Option("-k", help="Coordinates to keep; all if not given.")] = None,
     side: Annotated[
@@ -78,15 +78,15 @@ def transform(
             metavar="shared|new|old",
         ),
     ] = None,
-    vectors: VectorsOption = None,
+    vectors: given.VectorsOption = None,
     columns: Annotated[
         str | None, typer.Option(help="Other columns to copy, with commas; all if not given, '' for none.")
     ] = None,
-    nan: NanOption = "refuse",
+    nan: given.NanOption = "refuse",
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a folder that was not finished.")] = False,
-    force: ForceOption = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
+    force: given.ForceOption = False,
+    json: given.JsonOption = False,
+    quiet: given.QuietOption = False,
 ) -> None:
     """Write the first k coordinates of every vector of a file, or of a folder of shards.
 

@@ -73,7 +73,9 @@ def checked_data(estimator: Any, problem: Problem, data: Rows | Pairs, *, reset:
         L, R = (side if rows is None else rows[0] for side, rows in zip((data.left, data.right), frames, strict=True))
         left, right, scores = check_pairs(L, R, data.scores, "PrefixEncoder.fit_pairs")
         for side, rows, first in zip((data.left, data.right), frames, (reset, False), strict=True):
-            note_columns(estimator, side if rows is None or rows[1] else rows[0], reset=first)
+            columns = side if rows is None or rows[1] else rows[0]
+            validate_data(estimator, columns, reset=first, skip_check_array=True)
+        _check_width(estimator, left.shape[1])
         return {"left": left, "right": right, "scores": scores}
     X = checked_rows(estimator, data.X, reset=reset)
     n, p = X.shape

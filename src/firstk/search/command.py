@@ -12,7 +12,7 @@ from firstk.cli._progress import counted_progress
 from firstk.words import bytes_text, number_of, were
 
 if TYPE_CHECKING:
-    from firstk.search.moving import Moved, Plan
+    from firstk.search.moving import Moved, MovePlan
 
 _PLACE = "a file, folder, pattern or URL, or a store as SCHEME:PLACE#NAME"
 
@@ -112,14 +112,14 @@ def move(
     typer.echo(_document(moved) if json else "\n".join(_moved(moved)))
 
 
-def _document(outcome: Moved | Plan) -> str:
+def _document(outcome: Moved | MovePlan) -> str:
     from dataclasses import asdict
     from json import dumps
 
     return dumps(asdict(outcome))
 
 
-def _planned(plan: Plan) -> list[str]:
+def _planned(plan: MovePlan) -> list[str]:
     size = f"{bytes_text(plan.source_bytes)} of vectors become {bytes_text(plan.target_bytes)} of codes"
     lines = [
         f"{number_of(plan.rows, 'row')} of {plan.width} numbers from {plan.source} to {plan.target}: "

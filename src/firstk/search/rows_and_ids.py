@@ -65,12 +65,13 @@ class WriteLock:
 class RowsAndIds:
     """float32 rows and their int64 ids, which do not change while the store is read.
 
-    Additions write past the rows of this store, into memory that the next one shares: only the latest store may be
-    added to, under a lock.
+    Additions write past the rows of this store, into memory that the next one shares, under a lock. Only the latest
+    store of that memory does so: an addition to an earlier one, such as that of a copied index, gets memory of its own.
     """
 
-    def __init__(self, rows: np.ndarray, ids: np.ndarray, n: int | None = None):
+    def __init__(self, rows: np.ndarray, ids: np.ndarray, n: int | None = None, used: list[int] | None = None):
         self._rows, self._ids, self._n = rows, ids, len(rows) if n is None else n
+        self._used = [self._n] if used is None else used  # rows of the memory that are taken, by whichever store
 
     def __len__(self) -> int:
         return self._n
@@ -92,13 +93,14 @@ class RowsAndIds:
 
     def appended(self, rows: np.ndarray, ids: np.ndarray) -> RowsAndIds:
         """Return a store with rows at the end; capacity doubles, so that many small additions cost what one does."""
-        needed, held, names = self._n + len(rows), self._rows, self._ids
-        if needed > len(held):
-            capacity = max(needed, 2 * self._n)
+        needed, held, names, used = self._n + len(rows), self._rows, self._ids, self._used
+        if needed > len(held) or used[0] != self._n:
+            capacity, used = max(needed, 2 * self._n), [0]
             held, names = _enlarged(held, self._n, capacity), _enlarged(names, self._n, capacity)
         held[self._n : needed] = rows
         names[self._n : needed] = ids
-        return RowsAndIds(held, names, needed)
+        used[0] = needed
+        return RowsAndIds(held, names, needed, used)
 
     def kept(self, mask: np.ndarray) -> RowsAndIds:
         """Return a store of the rows of a mask, in their order."""

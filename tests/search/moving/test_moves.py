@@ -301,6 +301,10 @@ def test_a_folder_of_others_is_not_deleted(address, coder, rows_file, tmp_path):
     assert plain.read_text() == "mine"
     for _ in range(2):  # an own folder is replaced
         assert move(place, tmp_path / "codes", force=True).written == 150
+    (tmp_path / "link").symlink_to(tmp_path / "codes")
+    with pytest.raises(InvalidInputError, match=r"is a link.*Remove the link"):
+        move(place, tmp_path / "link", force=True)
+    assert (tmp_path / "codes").is_dir()
 
 
 def test_what_was_compared_is_told(address, coder, rows_file, tmp_path):

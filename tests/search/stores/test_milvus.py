@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from firstk.exceptions import InvalidInputError
 from firstk.search.stores import connect
 
 
@@ -43,3 +44,11 @@ def test_a_client_of_ones_own_stays_open(tmp_path):
     Milvus(client).close()
     assert client.list_collections() == []
     client.close()
+
+
+def test_what_failed_is_told_once(address, caplog):
+    engine = connect(address("milvus"))
+    with pytest.raises(InvalidInputError, match=r"The collection '.*' of Milvus failed"), engine.answering():
+        engine.count()  # of a collection that is not there
+    assert "pymilvus" not in {record.name.partition(".")[0] for record in caplog.records}
+    engine.close()

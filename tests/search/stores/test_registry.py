@@ -12,7 +12,7 @@ from firstk.data.stamp import CodeStamp
 from firstk.exceptions import InvalidInputError, MissingExtraError
 from firstk.search import stores
 from firstk.search.stores import STORES, PrefixStore, connect
-from firstk.search.stores.contract import Engine, Layout
+from firstk.search.stores.contract import Engine, StoreLayout
 
 # The package of each store that is imported first, and how its engine is made.
 NEEDS = {
@@ -90,8 +90,8 @@ def test_unknown_names_are_attribute_errors():
 
 
 def test_a_record_that_was_damaged_raises():
-    layout = Layout(4, 8, "cosine", True, "int", CodeStamp("abc", "def", source="minilm"))
-    assert Layout.read(layout.record(), "The store") == layout
+    layout = StoreLayout(4, 8, "cosine", True, "int", CodeStamp("abc", "def", source="minilm"))
+    assert StoreLayout.read(layout.record(), "The store") == layout
     for wrong in (
         "",
         "{}",
@@ -101,7 +101,7 @@ def test_a_record_that_was_damaged_raises():
         layout.record().replace('"abc"', "3"),
     ):
         with pytest.raises(InvalidInputError, match="The store has a record"):
-            Layout.read(wrong, "The store")
+            StoreLayout.read(wrong, "The store")
 
 
 def test_an_address_is_no_engine(coder, vectors):

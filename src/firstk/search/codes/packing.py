@@ -24,7 +24,7 @@ _SLOTS = 4
 _ROWS_AT_ONCE = 8192
 
 
-class Part(NamedTuple):
+class BytePart(NamedTuple):
     """A coordinate within a byte: `depth` bits, the lowest of them at `shift`."""
 
     coordinate: int
@@ -201,8 +201,8 @@ def packing_of(embedded: Embedded, metric: str) -> Packing:
     spread = np.array([np.ptp(values) * np.sqrt(np.square(values).mean()) for values, _ in cells])
     depths = np.pad(embedded.bits, (0, len(cells) - len(embedded.bits)))
     bytes_ = _fold(_bytes(depths, spread), spread)
-    halves: list[list[Part]] = []
-    wholes: list[list[Part]] = []
+    halves: list[list[BytePart]] = []
+    wholes: list[list[BytePart]] = []
     table = np.empty(len(bytes_), np.int64)
     for j, parts in enumerate(bytes_):
         if any(part.depth > HALF for part in parts):
@@ -225,13 +225,13 @@ def packing_of(embedded: Embedded, metric: str) -> Packing:
     )
 
 
-def _bytes(depths: np.ndarray, spread: np.ndarray) -> list[list[Part]]:
+def _bytes(depths: np.ndarray, spread: np.ndarray) -> list[list[BytePart]]:
     """Put coordinates into as few bytes as best-fit decreasing finds.
 
     A coordinate of more than four bits takes the upper bits of a byte of its own; what is left of it is room for others
     like that of any half.
     """
-    wide = [[Part(c, int(depths[c]), BYTE - int(depths[c]))] for c in np.flatnonzero(depths > HALF).tolist()]
+    wide = [[BytePart(c, int(depths[c]), BYTE - int(depths[c]))] for c in np.flatnonzero(depths > HALF).tolist()]
     bins, room = [list(parts) for parts in wide], [parts[0].shift for parts in wide]
     for c in np.argsort(-depths, kind="stable"):
         depth = int(depths[c])
@@ -243,7 +243,7 @@ def _bytes(depths: np.ndarray, spread: np.ndarray) -> list[list[Part]]:
             bins.append([])
             room.append(HALF)
         room[best] -= depth
-        bins[best].append(Part(int(c), depth, room[best]))
+        bins[best].append(BytePart(int(c), depth, room[best]))
     halves = _fold(bins[len(wide) :], spread)
     halves += [[]] * (len(halves) % 2)
     pairs = zip(halves[::2], halves[1::2], strict=True)
@@ -251,7 +251,7 @@ def _bytes(depths: np.ndarray, spread: np.ndarray) -> list[list[Part]]:
     return bins[: len(wide)] + whole
 
 
-def _fold(items: list[list[Part]], spread: np.ndarray) -> list[list[Part]]:
+def _fold(items: list[list[BytePart]], spread: np.ndarray) -> list[list[BytePart]]:
     """Order items so that neighbors have about the same weight together: largest, smallest, second largest, ..."""
     ranked = sorted(items, key=lambda parts: -sum(spread[part.coordinate] for part in parts))
     folded = []
@@ -262,7 +262,7 @@ def _fold(items: list[list[Part]], spread: np.ndarray) -> list[list[Part]]:
     return folded
 
 
-def _source(bytes_: list[list[Part]], bit_order: np.ndarray, levels: int) -> np.ndarray:
+def _source(bytes_: list[list[BytePart]], bit_order: np.ndarray, levels: int) -> np.ndarray:
     """Place in the stored string of each packed bit."""
     source = np.full((len(bytes_), BYTE), BYTE * levels + len(bit_order))
     places: dict[int, list[int]] = {}
@@ -275,7 +275,7 @@ def _source(bytes_: list[list[Part]], bit_order: np.ndarray, levels: int) -> np.
     return np.concatenate([np.arange(BYTE * levels), source.ravel()])
 
 
-def _slots(tables: list[list[Part]], bits: int, cells: list[tuple[np.ndarray, np.ndarray]]) -> Slots:
+def _slots(tables: list[list[BytePart]], bits: int, cells: list[tuple[np.ndarray, np.ndarray]]) -> Slots:
     entries = np.arange(1 << bits)
     coordinate = np.full((len(tables), _SLOTS), len(cells))
     value, variance = np.zeros((2, len(tables), _SLOTS, len(entries)))

@@ -38,8 +38,8 @@ _BYTE, _WORD = 255, 65_535
 class PackedRows:
     """Packed rows in tiles of 32: ``tiles[t, j]`` holds byte j of a tile.
 
-    They do not change while they are read. Additions write past them, into memory that the next ones share: only the
-    latest may be added to, under a lock.
+    They do not change while they are read. Additions write past them, into memory that the next ones share, under a
+    lock; an addition to earlier ones, such as those of a copied index, gets memory of its own.
 
     Attributes
     ----------
@@ -51,6 +51,7 @@ class PackedRows:
 
     def __init__(self, packing: Packing, codes: np.ndarray):
         self.packing, self.n = packing, 0
+        self._used = [0]  # rows of the memory that are taken, by whichever of those that share it
         self._tiles = np.zeros((0, packing.planes, TILE), np.uint8)
         self._norms = np.zeros(0, np.float32)
         self._append(codes)
@@ -114,8 +115,8 @@ class PackedRows:
 
     def _reserve(self, rows: int) -> None:
         needed, held = -(-rows // TILE), len(self._tiles)
-        if needed > held:
-            capacity = needed if held == 0 else max(needed, 2 * held)
+        if needed > held or self._used[0] != self.n:
+            capacity, self._used = needed if held == 0 else max(needed, 2 * held), [self.n]
             tiles = np.zeros((capacity, *self._tiles.shape[1:]), np.uint8)
             tiles[:held] = self._tiles
             norms = np.ones(0 if self.packing.metric == "inner_product" else capacity * TILE, np.float32)
@@ -136,7 +137,7 @@ class PackedRows:
             squares = self.packing.squares(packed)
             norms = np.sqrt(squares).astype(np.float32)
             self._norms[self.n : stop] = np.where(norms > 0, norms, 1) if self.cosine else squares
-        self.n = stop
+        self.n = self._used[0] = stop
 
 
 @dataclass(frozen=True, eq=False)

@@ -70,7 +70,7 @@ class NeighborRanks:
     cosine: float
 
 
-class Calibration:
+class QuerySample:
     """Sampled rows of a store with their true neighbors.
 
     Parameters
@@ -149,7 +149,7 @@ def choose_schedule(
     everything = full_scan(d, n, n_neighbors, recall)
     if n < 8 * (n_neighbors + 1) or d == 1:
         return Chosen(everything)
-    calibration = Calibration(codes, centre, euclidean, n_neighbors, np.random.default_rng(seed))
+    calibration = QuerySample(codes, centre, euclidean, n_neighbors, np.random.default_rng(seed))
     # Very short prefixes of long codes carry too little, and are the slowest to evaluate.
     ks = [k for k in _GRID if d <= 128 * k and 2 * k <= d] or [1]
     with progress_bar(len(ks) * len(chunks(n)), "planning", "chunk") as done:
@@ -190,7 +190,7 @@ def _cheapest(
 
 
 def _in_cells(
-    calibration: Calibration, every: list[NeighborRanks], recall: float, n_neighbors: int, seed: int
+    calibration: QuerySample, every: list[NeighborRanks], recall: float, n_neighbors: int, seed: int
 ) -> Chosen | None:
     """Return a schedule that looks into few cells; None where too many of them are needed.
 
@@ -248,7 +248,7 @@ def _share(chosen: Chosen, d: int) -> float:
 
 
 def _check_order(
-    calibration: Calibration,
+    calibration: QuerySample,
     every: list[NeighborRanks],
     recall: float,
     n_neighbors: int,

@@ -4,7 +4,7 @@ Needs the extra "stores" for stores, and "cloud" for buckets; files alone need n
 page.
 """
 
-from firstk.search.moving.contract import Moved, Plan, Recode
+from firstk.search.moving.contract import Moved, MovePlan, Recode
 from firstk.search.moving.move import move, plan
 
-__all__ = ["Moved", "Plan", "Recode", "move", "plan"]
+__all__ = ["MovePlan", "Moved", "Recode", "move", "plan"]

@@ -1,21 +1,19 @@
 """The contract of a move: all of `firstk.search.moving` on one page.
 
-A source yields rows (ids, vectors, payloads) in batches. A target takes rows and can be read back. Between them a
-`Recode` tells how vectors become codes. Each side is a file or a store, and knows nothing of the other.
+A source (`sources`) has `facts`, yields rows (ids, vectors, payloads) by `read`, in the same order each time, and is
+closed. A target (`targets`) is begun, takes rows by `write`, which returns them as they will be read back, is finished,
+read and closed; the same rows may be written again after an interruption, and are there once. Between them a `Recode`
+tells how vectors become codes. Each side is a file or a store, and knows nothing of the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
-
-import numpy as np
 
 from firstk.data import CodeStamp
 from firstk.data.files import CodeRecord, is_bit_string
 from firstk.integrations import EncoderLike
-from firstk.search.stores.contract import StoredRows
 
 
 @dataclass(frozen=True)
@@ -110,53 +108,6 @@ class Recode:
     bytes_per_vector: int | None = None
 
 
-class Source(Protocol):
-    """Where rows come from."""
-
-    @property
-    def facts(self) -> SourceFacts:
-        """What is known before rows are read."""
-
-    def read(self, size: int) -> Iterator[StoredRows]:
-        """Yield all rows, at most `size` at a time, in the same order each time while nothing is written."""
-
-    def close(self) -> None:
-        """Let go of files and connections."""
-
-
-class Target(Protocol):
-    """Where rows go. The same rows may be written again after an interruption, and are there once."""
-
-    place: str
-    k: int
-    bytes_per_vector: int
-    # Rows that this run wrote, and columns that the format has no room for.
-    written: int
-    left_out: tuple[str, ...]
-    # Whether written codes are compared up to their norms, because the target keeps directions only, and in which
-    # precision it rounds what `write` returns.
-    unit: bool
-    precision: str
-
-    def begin(self, source: Source, *, resume: bool, force: bool) -> None:
-        """Create what is missing; raise an error for something else in that place."""
-
-    def encode(self, vectors: np.ndarray) -> np.ndarray:
-        """Return the codes of vectors, without writing them."""
-
-    def write(self, rows: StoredRows) -> StoredRows:
-        """Encode and write rows that are not there yet; return all of them as they will be read back."""
-
-    def finish(self) -> None:
-        """Finish what was written, such as an index."""
-
-    def read(self, size: int) -> Iterator[StoredRows]:
-        """Yield what is there now."""
-
-    def close(self) -> None:
-        """Let go of files and connections."""
-
-
 @dataclass(frozen=True)
 class Moved:
     """What was done.
@@ -209,7 +160,7 @@ class Moved:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MovePlan:
     """What a move would do, from the facts of the source and a sample of its rows; nothing was written.
 
     Attributes

@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,12 @@ from firstk.data.remote import place_of, shown, shown_place
 from firstk.estimator import Encoding
 from firstk.exceptions import InvalidInputError
 from firstk.search.moving.checksum import Checksum
-from firstk.search.moving.contract import Moved, Plan, Progress, Recode, Source, SourceFacts, Target
+from firstk.search.moving.contract import Moved, MovePlan, Progress, Recode, SourceFacts
 from firstk.search.moving.recoding import for_file, stays_stored
-from firstk.search.moving.sources import FileSource, open_source
+from firstk.search.moving.sources import AnySource, FileSource, SourceSample, StoreSource, open_source
 from firstk.search.moving.targets import FileTarget, StoreTarget
 from firstk.search.stores import connect, engine_class, is_address, place_and_name
-from firstk.search.stores.contract import Engine, StoredRows
+from firstk.search.stores.contract import Engine
 
 _OWNER = "move"
 # Rows from which a plan estimates time.
@@ -128,8 +128,8 @@ def move(
 
 
 def _copied(
-    source: Source,
-    into: Target,
+    source: AnySource,
+    into: StoreTarget | FileTarget,
     batch: int,
     resume: bool,
     force: bool,
@@ -166,7 +166,7 @@ def plan(
     columns: Sequence[str] | None = None,
     nan: str = "refuse",
     batch: int = 1000,
-) -> Plan:
+) -> MovePlan:
     """Return what `move` would do with the same arguments, without writing to the target.
 
     Time is estimated from the first 2,000 rows: they are read and encoded and, where the target is a file or a store
@@ -186,8 +186,8 @@ def plan(
             for one in sample:
                 into.encode(one.codes)
             facts, reading = opened.facts, time.perf_counter() - start
-            writing = _timed_writing(target, recode, _Sample(facts, sample), scratch)
-            return Plan(
+            writing = _timed_writing(target, recode, SourceSample(facts, sample), scratch)
+            return MovePlan(
                 source=facts.place,
                 target=into.place,
                 rows=facts.rows,
@@ -201,21 +201,7 @@ def plan(
             )
 
 
-@dataclass(frozen=True)
-class _Sample:
-    """Some rows of a source, as a source."""
-
-    facts: SourceFacts
-    parts: Sequence[StoredRows]
-
-    def read(self, size: int) -> Iterator[StoredRows]:
-        return iter(self.parts)
-
-    def close(self) -> None:
-        pass
-
-
-def _timed_writing(target: object, recode: Recode, sample: _Sample, folder: str) -> float | None:
+def _timed_writing(target: object, recode: Recode, sample: SourceSample, folder: str) -> float | None:
     """Return the seconds that writing a sample and reading it back takes; None for servers, which are not touched."""
     if not isinstance(target, (str, Path)) or "://" in str(target):
         return None
@@ -235,7 +221,7 @@ def _is_file(target: object) -> bool:
     return isinstance(target, (str, Path)) and not is_address(str(target))
 
 
-def _as_needed(source: Source, target: object, recode: Recode) -> Source:
+def _as_needed(source: StoreSource | FileSource, target: object, recode: Recode) -> StoreSource | FileSource:
     """Return a source that yields stored bytes, where these go from file to file."""
     if isinstance(source, FileSource) and _is_file(target) and stays_stored(source.facts, recode):
         return source.as_stored()
@@ -248,7 +234,7 @@ def _decoded_from(facts: SourceFacts, target: object, recode: Recode) -> str | N
     return None if kept or (_is_file(target) and stays_stored(facts, recode)) else facts.precision
 
 
-def _target(target: str | Path | Engine, source: Source, recode: Recode) -> StoreTarget | FileTarget:
+def _target(target: str | Path | Engine, source: AnySource, recode: Recode) -> StoreTarget | FileTarget:
     if _is_file(target):
         return FileTarget(target, source.facts, recode)  # type: ignore[arg-type]
     if isinstance(target, str):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from firstk.exceptions import InvalidInputError
-from firstk.search.moving.contract import Source
+from firstk.search.moving.sources import AnySource
 from firstk.search.stores.contract import Id, Payload
 
 _SURVEY_ROWS = 4096
@@ -38,7 +38,7 @@ class PayloadColumns:
     typed: bool = True
 
     @classmethod
-    def of(cls, source: Source, key: str, *, typed: bool) -> PayloadColumns:
+    def of(cls, source: AnySource, key: str, *, typed: bool) -> PayloadColumns:
         """Return the columns of a source, from a pass over its payloads: a name may come with the last row."""
         found: dict[str, set[str]] = {}
         for part in source.read(_SURVEY_ROWS):

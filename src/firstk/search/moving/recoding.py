@@ -22,7 +22,7 @@ from firstk.estimator import Encoding, Wish, cut_bits, encoding_of
 from firstk.exceptions import InvalidInputError
 from firstk.integrations import METRICS, Codes, fitted
 from firstk.search.moving.contract import Recode, SourceFacts
-from firstk.search.stores.contract import Layout
+from firstk.search.stores.contract import StoreLayout
 from firstk.search.stores.prefix_store import layout_of
 
 _OWNER = "move"
@@ -30,7 +30,7 @@ _OWNER = "move"
 Cut = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None]]
 
 
-def for_store(facts: SourceFacts, recode: Recode) -> tuple[Layout, Cut]:
+def for_store(facts: SourceFacts, recode: Recode) -> tuple[StoreLayout, Cut]:
     """Return what a store will hold, and how vectors of the source become its codes."""
     if recode.bytes_per_vector is not None:
         raise InvalidInputError(
@@ -61,7 +61,7 @@ def for_store(facts: SourceFacts, recode: Recode) -> tuple[Layout, Cut]:
     if full is not None and not short < check_prefix(full, facts.width, _OWNER):
         raise bad_parameter("full", _OWNER, f"None or an int above {short} (k)", full)
     unit = facts.unit or (facts.coded and metric == "cosine")
-    layout = Layout(short, full, metric, unit, facts.ids, _stamp(facts, recode, full or short))
+    layout = StoreLayout(short, full, metric, unit, facts.ids, _stamp(facts, recode, full or short))
 
     def cut(X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         return _prefix(X, short, unit), None if full is None else _prefix(X, full, unit)

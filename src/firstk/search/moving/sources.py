@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from firstk.data.files import CodeRecord, VectorTable, missing_column, open_vect
 from firstk.exceptions import InvalidInputError
 from firstk.integrations import ID_COLUMN, Documents
 from firstk.search.ids_and_payloads import Points
-from firstk.search.moving.contract import Source, SourceFacts
+from firstk.search.moving.contract import SourceFacts
 from firstk.search.stores import connect, is_address
 from firstk.search.stores.contract import Engine, ForeignStoreError, Id, StoredRows
 from firstk.search.stores.prefix_store import plain_id, plain_payload
@@ -31,7 +31,7 @@ def open_source(
     ids: str | None = None,
     columns: Sequence[str] | None = None,
     nan: str = "refuse",
-) -> Source:
+) -> StoreSource | FileSource:
     """Open an address of a store, an engine, or whatever `open_vectors` opens."""
     if not isinstance(place, (str, Path)):
         return StoreSource(place, vectors, ids, columns)
@@ -203,6 +203,24 @@ class FileSource:
 
     def close(self) -> None:
         """Nothing stays open."""
+
+
+@dataclass(frozen=True)
+class SourceSample:
+    """Some rows of a source, as a source."""
+
+    facts: SourceFacts
+    parts: Sequence[StoredRows]
+
+    def read(self, size: int) -> Iterator[StoredRows]:
+        """Yield them as they were read."""
+        return iter(self.parts)
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+
+AnySource: TypeAlias = StoreSource | FileSource | SourceSample
 
 
 def _hash(key: Id) -> int:

@@ -32,10 +32,11 @@ from firstk.data.files import (
 from firstk.data.remote import RemotePath, is_remote, place_of
 from firstk.exceptions import InvalidInputError
 from firstk.search.moving.checksum import Checksum
-from firstk.search.moving.contract import Recode, Source, SourceFacts
+from firstk.search.moving.contract import Recode, SourceFacts
 from firstk.search.moving.payload_columns import PayloadColumns
 from firstk.search.moving.recoding import for_file, for_store
-from firstk.search.stores.contract import Engine, Id, Rows, StoredRows
+from firstk.search.moving.sources import AnySource
+from firstk.search.stores.contract import CodedRows, Engine, Id, StoredRows
 from firstk.search.stores.prefix_store import check_same, create_empty
 
 # Numbers of a part of a file: what is done again at most after a kill, and what waits in memory.
@@ -66,7 +67,7 @@ class StoreTarget:
         self.unit = self.layout.compared == "cosine"
         self._resuming = False
 
-    def begin(self, source: Source, *, resume: bool, force: bool) -> None:
+    def begin(self, source: AnySource, *, resume: bool, force: bool) -> None:
         """Create the store, or go on with one of the same layout."""
         with self._engine.answering():
             there = self._engine.layout()
@@ -99,7 +100,7 @@ class StoreTarget:
             there = self._engine.present(rows.ids) if self._resuming else set()
             new = [i for i, key in enumerate(rows.ids) if key not in there]
             if new:
-                held = Rows(
+                held = CodedRows(
                     [rows.ids[i] for i in new],
                     short[new],
                     None if full is None else full[new],
@@ -147,7 +148,7 @@ class FileTarget:
         self._waiting: list[StoredRows] = []
         self._parts: list[str] = []
 
-    def begin(self, source: Source, *, resume: bool, force: bool) -> None:
+    def begin(self, source: AnySource, *, resume: bool, force: bool) -> None:
         """Learn the columns and the rounding from the source, and open the folder of parts."""
         if not self._folder and self.path.exists() and not force:
             raise InvalidInputError(
@@ -292,5 +293,9 @@ def _remove(folder: Path | RemotePath) -> None:
     if isinstance(folder, RemotePath):
         folder.remove_files()
         return
+    if folder.is_symlink():
+        raise InvalidInputError(
+            f"'{folder}' is a link, and what it leads to is not deleted. Remove the link, or choose another name."
+        )
     with explained_os_errors(folder), contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(folder)  # an OSError for a link
+        shutil.rmtree(folder)

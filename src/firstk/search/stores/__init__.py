@@ -10,7 +10,7 @@ import importlib
 from typing import Any
 
 from firstk.exceptions import InvalidInputError
-from firstk.search.stores.contract import Engine, Layout, Neighbors, StoredRows
+from firstk.search.stores.contract import Engine, Neighbors, StoredRows, StoreLayout
 from firstk.search.stores.prefix_store import PrefixStore, push
 
 # The class of each store, by the name of its module.
@@ -31,7 +31,7 @@ _SCHEMES = {"postgresql": "pgvector", "postgres": "pgvector", "sqlite": "sqlite_
 __all__ = [
     "STORES",
     "Engine",
-    "Layout",
+    "StoreLayout",
     "Neighbors",
     "PrefixStore",
     "StoredRows",

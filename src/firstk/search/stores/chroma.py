@@ -20,13 +20,13 @@ from firstk.data.remote import shown
 from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
     EXTRA,
+    CodedRows,
     Engine,
     Id,
-    Layout,
     NamedRows,
     Request,
-    Rows,
     StoredRows,
+    StoreLayout,
     explained,
     own_filter,
 )
@@ -130,12 +130,12 @@ class Chroma(Engine):
         """Return a collection that is there."""
         return self.connection.get_collection(name, embedding_function=None)
 
-    def layout(self) -> Layout | None:
+    def layout(self) -> StoreLayout | None:
         """Return the layout, which is in the metadata of the collection."""
         there = self._found(self.collection)
-        return None if there is None else Layout.read((there.metadata or {}).get("firstk"), self.place)
+        return None if there is None else StoreLayout.read((there.metadata or {}).get("firstk"), self.place)
 
-    def create(self, layout: Layout) -> None:
+    def create(self, layout: StoreLayout) -> None:
         """Create the collections, the one that tells of both last."""
         settings: Any = {"hnsw": {"space": _SPACES[layout.compared], "ef_search": _EF}}
         if layout.full is not None:
@@ -165,7 +165,7 @@ class Chroma(Engine):
             if there is not None:
                 self.connection.delete_collection(there.name)
 
-    def upsert(self, rows: Rows) -> None:
+    def upsert(self, rows: CodedRows) -> None:
         """Write the full codes, then the short ones with the payloads."""
         ids = [str(key) for key in rows.ids]
         payloads: list[Any] = [_metadata(one) for one in rows.payloads]
@@ -225,7 +225,7 @@ class Chroma(Engine):
         metric = {name: metric for metric, name in _SPACES.items()}.get(space)
         return NamedRows(int(collection.count()), width, "embeddings", read, metric)
 
-    def shortlists(self, request: Request, layout: Layout) -> Iterator[StoredRows]:
+    def shortlists(self, request: Request, layout: StoreLayout) -> Iterator[StoredRows]:
         """Find by the short codes."""
         short, full = self.opened(self.collection), self._full_codes()
         where = where_of(request)
@@ -247,7 +247,7 @@ class Chroma(Engine):
                 yield StoredRows(_ids(names, layout), codes, payloads)
 
 
-def _ids(names: Sequence[str], layout: Layout | None) -> list[Id]:
+def _ids(names: Sequence[str], layout: StoreLayout | None) -> list[Id]:
     """Return ids as they were given: Chroma's are text."""
     return [int(name) for name in names] if layout is not None and layout.ids == "int" else list(names)
 

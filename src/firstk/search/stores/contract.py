@@ -35,7 +35,7 @@ _FORMAT = "firstk-store 1"
 
 
 @dataclass(frozen=True)
-class Layout:
+class StoreLayout:
     """What a store holds; kept in the store itself, as JSON, so that it can be opened and checked later.
 
     Attributes
@@ -76,7 +76,7 @@ class Layout:
         return json.dumps({"format": _FORMAT} | to_plain(self) | {"stamp": self.stamp.to_dict()})
 
     @classmethod
-    def read(cls, text: object, place: str) -> Layout:
+    def read(cls, text: object, place: str) -> StoreLayout:
         """Read a layout from the store's record of it; without a record, firstk did not make the store."""
         if not isinstance(text, str):
             raise foreign(place)
@@ -91,7 +91,7 @@ class Layout:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class CodedRows:
     """Some rows of a store.
 
     Attributes
@@ -263,15 +263,15 @@ class Engine(ABC):
         address = where if isinstance(where, (str, Path)) else getattr(self, "address", "")
         return explained(self.place, self.errors, address, [os.environ.get(self.secret, "")])
 
-    def check(self, layout: Layout) -> None:  # noqa: B027
+    def check(self, layout: StoreLayout) -> None:  # noqa: B027
         """Raise an error for a layout that the engine cannot hold, such as one that is too wide."""
 
     @abstractmethod
-    def layout(self) -> Layout | None:
+    def layout(self) -> StoreLayout | None:
         """Return what it holds; None where there is nothing yet. Raise an error if firstk did not make it."""
 
     @abstractmethod
-    def create(self, layout: Layout) -> None:
+    def create(self, layout: StoreLayout) -> None:
         """Create it, empty."""
 
     @abstractmethod
@@ -279,7 +279,7 @@ class Engine(ABC):
         """Delete it, if it is there."""
 
     @abstractmethod
-    def upsert(self, rows: Rows) -> None:
+    def upsert(self, rows: CodedRows) -> None:
         """Write rows."""
 
     def finish(self) -> None:  # noqa: B027
@@ -308,17 +308,17 @@ class Engine(ABC):
         All other columns are the payload. Nothing is written there.
         """
 
-    def shortlists(self, request: Request, layout: Layout) -> Iterator[StoredRows]:
+    def shortlists(self, request: Request, layout: StoreLayout) -> Iterator[StoredRows]:
         """Yield for each query the rows nearest by the short code, with the codes that rerank them.
 
         For products that cannot rerank; others have `hits` of their own.
         """
         raise NotImplementedError
 
-    def hits(self, request: Request, layout: Layout) -> Iterator[Hits]:
+    def hits(self, request: Request, layout: StoreLayout) -> Iterator[Hits]:
         """Yield for each query the rows nearest by the short code, reranked by the full one.
 
-        Scores are those of `Layout.compared`.
+        Scores are those of `StoreLayout.compared`.
         """
         queries = request.short if request.full is None else request.full
         for query, rows in zip(queries, self.shortlists(request, layout), strict=True):

@@ -19,14 +19,14 @@ import numpy as np
 
 from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
+    CodedRows,
     Engine,
     Hits,
     Id,
-    Layout,
     NamedRows,
     Request,
-    Rows,
     StoredRows,
+    StoreLayout,
     check_ascending,
 )
 from firstk.search.stores.filters import Condition
@@ -89,12 +89,12 @@ class DuckDB(Engine):
 
         return duckdb.Error, OSError, ValueError
 
-    def layout(self) -> Layout | None:
+    def layout(self) -> StoreLayout | None:
         """Return the layout, which is the comment of the table."""
         found = self.rows_of("SELECT comment FROM duckdb_tables() WHERE table_name = ? AND NOT temporary", [self.table])
-        return Layout.read(record_in(found[0][0]), self.place) if found else None
+        return StoreLayout.read(record_in(found[0][0]), self.place) if found else None
 
-    def create(self, layout: Layout) -> None:
+    def create(self, layout: StoreLayout) -> None:
         """Create the table."""
         kind, place = "BIGINT" if layout.ids == "int" else "VARCHAR", quoted(self.table)
         full = "" if layout.full is None else f'"full" FLOAT[{layout.full}] NOT NULL, '
@@ -119,7 +119,7 @@ class DuckDB(Engine):
         """Delete the table."""
         self.rows_of(f"DROP TABLE IF EXISTS {quoted(self.table)}")
 
-    def upsert(self, rows: Rows) -> None:
+    def upsert(self, rows: CodedRows) -> None:
         """Write rows in one transaction."""
         import pyarrow as pa
 
@@ -210,7 +210,7 @@ class DuckDB(Engine):
 
         return NamedRows(int(count), int(width or 0), vector, read)
 
-    def statement(self, layout: Layout, shortlist: int, limit: int, where: str = "") -> str:
+    def statement(self, layout: StoreLayout, shortlist: int, limit: int, where: str = "") -> str:
         """Return the SQL of a search; ``$short`` and ``$full`` are the codes of a query."""
         function, larger = _FUNCTIONS[layout.compared]
         order = "DESC NULLS LAST" if larger else "ASC NULLS LAST"
@@ -226,7 +226,7 @@ class DuckDB(Engine):
             f"ORDER BY score {order}, id\nLIMIT {limit}"
         )
 
-    def hits(self, request: Request, layout: Layout) -> Iterator[Hits]:
+    def hits(self, request: Request, layout: StoreLayout) -> Iterator[Hits]:
         """Find and rerank in one statement a query."""
         where, values = where_of(request, "DuckDB", _condition)
         sql = self.statement(layout, request.shortlist, request.limit, where)

@@ -14,7 +14,7 @@ import numpy as np
 from firstk._base.checks import require
 from firstk.data.remote import shown_place
 from firstk.exceptions import InvalidInputError
-from firstk.search.stores.contract import EXTRA, Layout
+from firstk.search.stores.contract import EXTRA, StoreLayout
 from firstk.search.stores.index_folder import IndexFolder
 
 
@@ -37,7 +37,7 @@ class Faiss(IndexFolder):
     packages: ClassVar[tuple[str, ...]] = ("faiss",)
     ending: ClassVar[str] = ".faiss"
 
-    def _new(self, layout: Layout) -> Any:
+    def _new(self, layout: StoreLayout) -> Any:
         import faiss
 
         kind = faiss.METRIC_L2 if layout.compared == "l2" else faiss.METRIC_INNER_PRODUCT
@@ -48,7 +48,7 @@ class Faiss(IndexFolder):
                 f"faiss cannot build '{self.index}' on {layout.short} coordinates. See its index_factory."
             ) from None
 
-    def _load(self, path: Path, layout: Layout) -> Any:
+    def _load(self, path: Path, layout: StoreLayout) -> Any:
         import faiss
 
         return faiss.read_index(str(path))
@@ -58,7 +58,7 @@ class Faiss(IndexFolder):
 
         faiss.write_index(index, str(path))
 
-    def _add(self, index: Any, keys: np.ndarray, codes: np.ndarray, layout: Layout) -> Any:
+    def _add(self, index: Any, keys: np.ndarray, codes: np.ndarray, layout: StoreLayout) -> Any:
         if not index.is_trained:
             index.train(codes)
         index.add_with_ids(codes, keys)

@@ -25,12 +25,12 @@ from firstk._base.rows import unit_rows
 from firstk.data.remote import shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
+    CodedRows,
     Id,
-    Layout,
     NamedRows,
     Request,
-    Rows,
     StoredRows,
+    StoreLayout,
     best_first,
     foreign,
     scores_of,
@@ -61,11 +61,11 @@ class IndexFolder(SqliteEngine):
     # -- what a library defines ------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _new(self, layout: Layout) -> Any:
+    def _new(self, layout: StoreLayout) -> Any:
         """Return an empty index of short codes."""
 
     @abstractmethod
-    def _load(self, path: Path, layout: Layout) -> Any:
+    def _load(self, path: Path, layout: StoreLayout) -> Any:
         """Read an index from a file."""
 
     @abstractmethod
@@ -73,7 +73,7 @@ class IndexFolder(SqliteEngine):
         """Write an index to a file."""
 
     @abstractmethod
-    def _add(self, index: Any, keys: np.ndarray, codes: np.ndarray, layout: Layout) -> Any:
+    def _add(self, index: Any, keys: np.ndarray, codes: np.ndarray, layout: StoreLayout) -> Any:
         """Add short codes under keys that are new; return the index."""
 
     @abstractmethod
@@ -114,7 +114,7 @@ class IndexFolder(SqliteEngine):
         """What SQLite and the library raise, and what rows that were damaged do."""
         return sqlite3.Error, OSError, RuntimeError, ValueError, TypeError, AssertionError
 
-    def layout(self) -> Layout | None:
+    def layout(self) -> StoreLayout | None:
         """Return the layout, which is in the file of rows."""
         if Path(self.folder).is_file():  # an index that another program saved
             raise foreign(self.place)
@@ -122,7 +122,7 @@ class IndexFolder(SqliteEngine):
             return None
         return self._rows.layout(self.place)
 
-    def create(self, layout: Layout) -> None:
+    def create(self, layout: StoreLayout) -> None:
         """Create the file of rows."""
         self._forget_index()
         with self._rows.transaction():
@@ -155,7 +155,7 @@ class IndexFolder(SqliteEngine):
         for path in Path(self.folder).glob(f"index-*{self.ending}*"):
             path.unlink(missing_ok=True)
 
-    def upsert(self, rows: Rows) -> None:
+    def upsert(self, rows: CodedRows) -> None:
         """Write rows in one transaction; the index follows when it is needed."""
         with self._rows.transaction():
             self._rows.upsert(rows)
@@ -182,7 +182,7 @@ class IndexFolder(SqliteEngine):
             if old not in (path, _seal(path)):
                 old.unlink(missing_ok=True)
 
-    def _index(self, layout: Layout) -> tuple[Any, int, int]:
+    def _index(self, layout: StoreLayout) -> tuple[Any, int, int]:
         """Return the index of all rows, the last key in it, and the number of the last write."""
         version, rewritten = self._rows.versions()
         if "index" not in self._state:
@@ -197,7 +197,7 @@ class IndexFolder(SqliteEngine):
         self._state["index"] = index, last, version
         return index, last, version
 
-    def _saved(self, layout: Layout) -> tuple[Any, int, int]:
+    def _saved(self, layout: StoreLayout) -> tuple[Any, int, int]:
         """Return the newest index on disk that is what was written; without one it is made again."""
         found = []
         for path in Path(self.folder).glob(f"index-*{self.ending}"):
@@ -212,11 +212,11 @@ class IndexFolder(SqliteEngine):
         return None, -1, -1
 
     @staticmethod
-    def _short(codes: np.ndarray, layout: Layout) -> np.ndarray:
+    def _short(codes: np.ndarray, layout: StoreLayout) -> np.ndarray:
         short = np.ascontiguousarray(codes[:, : layout.short], dtype=np.float32)
         return unit_rows(short) if layout.compared == "cosine" else short
 
-    def shortlists(self, request: Request, layout: Layout) -> Iterator[StoredRows]:
+    def shortlists(self, request: Request, layout: StoreLayout) -> Iterator[StoredRows]:
         """Find by the index."""
         where, values = where_of(request, self.name, condition)
         allowed = self._rows.matching(where, values) if where else None

@@ -17,13 +17,13 @@ import numpy as np
 
 from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
+    CodedRows,
     Engine,
     Id,
-    Layout,
     NamedRows,
     Request,
-    Rows,
     StoredRows,
+    StoreLayout,
     own_filter,
 )
 from firstk.search.stores.filters import Condition
@@ -80,16 +80,16 @@ class LanceDB(Engine):
 
         return OSError, RuntimeError, ValueError, TypeError, pa.ArrowException
 
-    def layout(self) -> Layout | None:
+    def layout(self) -> StoreLayout | None:
         """Return the layout, which is in the metadata of the schema."""
         try:
             table = self._there
         except (FileNotFoundError, ValueError):
             return None
         record = (table.schema.metadata or {}).get(_KEY)
-        return Layout.read(None if record is None else record.decode(), self.place)
+        return StoreLayout.read(None if record is None else record.decode(), self.place)
 
-    def create(self, layout: Layout) -> None:
+    def create(self, layout: StoreLayout) -> None:
         """Create the table; columns of payloads come with the first rows."""
         import pyarrow as pa
 
@@ -107,7 +107,7 @@ class LanceDB(Engine):
         with contextlib.suppress(FileNotFoundError, ValueError):
             self.connection.drop_table(self.table)
 
-    def upsert(self, rows: Rows) -> None:
+    def upsert(self, rows: CodedRows) -> None:
         """Write rows, as a new version of the table."""
         table = self._there
         odd = sorted(name for one in rows.payloads for name in one if set(name) & set(".`"))
@@ -178,7 +178,7 @@ class LanceDB(Engine):
 
         return NamedRows(int(table.count_rows()), width, vector, read)
 
-    def shortlists(self, request: Request, layout: Layout) -> Iterator[StoredRows]:
+    def shortlists(self, request: Request, layout: StoreLayout) -> Iterator[StoredRows]:
         """Find by the short codes."""
         table = self._there
         where = where_of(request, table.schema)
@@ -190,7 +190,7 @@ class LanceDB(Engine):
             yield _stored(hits)
 
 
-def _arrow(rows: Rows, schema: pa.Schema) -> pa.Table:
+def _arrow(rows: CodedRows, schema: pa.Schema) -> pa.Table:
     """Return rows as a table, payloads in the types of the columns that are there."""
     import pyarrow as pa
 

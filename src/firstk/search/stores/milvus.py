@@ -6,9 +6,11 @@ Payloads are dynamic fields. Milvus Lite does not tell 1 from true in a filter. 
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakSet
@@ -19,13 +21,13 @@ from firstk._base.checks import require
 from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
     EXTRA,
+    CodedRows,
     Engine,
     Id,
-    Layout,
     NamedRows,
     Request,
-    Rows,
     StoredRows,
+    StoreLayout,
     explained,
     own_filter,
 )
@@ -85,7 +87,7 @@ class Milvus(Engine):
         else:
             require("milvus_lite", EXTRA, "A file of Milvus Lite")
             file = os.path.abspath(address)
-        with explained("The connection to Milvus", (Exception,), address, [token]):
+        with _silent_log(), explained("The connection to Milvus", (Exception,), address, [token]):
             client = pymilvus.MilvusClient(address, token=token)
         made = cls(client, name, owned=True, file=file, address=address, **settings)
         if file is not None:
@@ -99,16 +101,22 @@ class Milvus(Engine):
 
         return MilvusException, OSError
 
-    def layout(self) -> Layout | None:
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Turn errors of Milvus into InvalidInputError, which its client would log as well."""
+        with _silent_log(), super().answering():
+            yield
+
+    def layout(self) -> StoreLayout | None:
         """Return the layout, which is a property of the collection."""
         if not self.client.has_collection(self.collection):
             return None
         record = (self.client.describe_collection(self.collection).get("properties") or {}).get("firstk")
-        layout = Layout.read(record, self.place)
+        layout = StoreLayout.read(record, self.place)
         self.client.load_collection(self.collection)
         return layout
 
-    def create(self, layout: Layout) -> None:
+    def create(self, layout: StoreLayout) -> None:
         """Create the collection; a graph on short codes, and none on full ones."""
         from pymilvus import DataType
 
@@ -136,7 +144,7 @@ class Milvus(Engine):
         if self.client.has_collection(self.collection):
             self.client.drop_collection(self.collection)
 
-    def upsert(self, rows: Rows) -> None:
+    def upsert(self, rows: CodedRows) -> None:
         """Write rows in one request."""
         odd = [key for key in rows.ids if isinstance(key, str) and (set(key) & {'"', "\\"} or not key.isprintable())]
         if odd:
@@ -205,7 +213,7 @@ class Milvus(Engine):
         metric = {kind: metric for metric, kind in _METRICS.items()}.get(kinds.get(vector) or "")
         return NamedRows(self.count(), int(fields[vector]["params"]["dim"]), vector, read, metric)
 
-    def shortlists(self, request: Request, layout: Layout) -> Iterator[StoredRows]:
+    def shortlists(self, request: Request, layout: StoreLayout) -> Iterator[StoredRows]:
         """Find by the short codes."""
         where = where_of(request)
         walk = max(request.shortlist, _FILTERED_WALK if where else _WALK)
@@ -230,6 +238,18 @@ class Milvus(Engine):
             from milvus_lite.server_manager import server_manager_instance
 
             server_manager_instance.release_server(self.file)
+
+
+@contextmanager
+def _silent_log() -> Iterator[None]:
+    """Keep the client from logging errors that our messages tell, with addresses that they do not."""
+    log = logging.getLogger("pymilvus")
+    before = log.level
+    log.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 def _stored(rows: list[dict[str, Any]]) -> StoredRows:

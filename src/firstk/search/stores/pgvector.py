@@ -20,14 +20,14 @@ from firstk.exceptions import InvalidInputError
 from firstk.search.stores import sql
 from firstk.search.stores.contract import (
     EXTRA,
+    CodedRows,
     Engine,
     Hits,
     Id,
-    Layout,
     NamedRows,
     Request,
-    Rows,
     StoredRows,
+    StoreLayout,
     check_ascending,
     explained,
 )
@@ -229,7 +229,7 @@ class Pgvector(Engine):
 
         return (psycopg.Error,)
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: StoreLayout) -> None:
         """Raise an error for codes that are too long."""
         longest = _INDEXED[self.precision][1]
         if layout.width > _LONGEST or (self.indexed and layout.short > longest):
@@ -240,7 +240,7 @@ class Pgvector(Engine):
         if self.precision == "binary" and layout.metric == "l2" and not layout.unit:
             raise InvalidInputError("Signs rank by angle, not by distance. Use another precision than 'binary' for l2.")
 
-    def layout(self) -> Layout | None:
+    def layout(self) -> StoreLayout | None:
         """Return the layout, which is the comment of the table."""
         found = self.connection.execute(
             "SELECT obj_description(to_regclass(%s), 'pg_class'), to_regclass(%s) IS NOT NULL",
@@ -248,11 +248,11 @@ class Pgvector(Engine):
         ).fetchone()
         if found is None or not found[1]:
             return None
-        layout = Layout.read(sql.record_in(found[0]), self.place)
+        layout = StoreLayout.read(sql.record_in(found[0]), self.place)
         register(self.connection)
         return layout
 
-    def create(self, layout: Layout) -> None:
+    def create(self, layout: StoreLayout) -> None:
         """Create the extension if it is missing, and the table."""
         self._check_extension()
         kind = "bigint" if layout.ids == "int" else 'text COLLATE "C"'
@@ -270,7 +270,7 @@ class Pgvector(Engine):
         """Delete the table."""
         self.connection.execute(f"DROP TABLE IF EXISTS {quoted(self.table)}")
 
-    def upsert(self, rows: Rows) -> None:
+    def upsert(self, rows: CodedRows) -> None:
         """Write rows in one transaction."""
         from pgvector import Vector
         from psycopg.types.json import Jsonb
@@ -290,7 +290,7 @@ class Pgvector(Engine):
             self.connection.execute(self.statements(layout, 1, 1).index)
         self.connection.execute(f"ANALYZE {quoted(self.table)}")
 
-    def statements(self, layout: Layout, limit: int, shortlist: int, where: str = "") -> Statements:
+    def statements(self, layout: StoreLayout, limit: int, shortlist: int, where: str = "") -> Statements:
         """Return the SQL of a search."""
         return statements(
             self.table,
@@ -366,13 +366,19 @@ class Pgvector(Engine):
             )
 
         def read(size: int) -> Iterator[StoredRows]:
-            beside = "to_jsonb(one) - %s::text - %s::text"
+            beside, seen = "to_jsonb(one) - %s::text - %s::text", 0
             for names, codes, payloads in self._pages(size, ident, column, beside, (vector, key)):
+                seen += len(names)  # in the order of the database's collation, which cannot be checked here
+                if seen > count:
+                    raise InvalidInputError(
+                        f"{self.place} has {count:,} rows and gave more: it was changed while it was read, or its "
+                        "index is damaged. Run REINDEX TABLE, or read it while nobody writes."
+                    )
                 yield stored(names, codes, payloads)
 
         return NamedRows(int(count), int(width or 0), vector, read)
 
-    def hits(self, request: Request, layout: Layout) -> Iterator[Hits]:
+    def hits(self, request: Request, layout: StoreLayout) -> Iterator[Hits]:
         """Find and rerank in one statement a query."""
         from pgvector import Vector
 

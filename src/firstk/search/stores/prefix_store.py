@@ -29,14 +29,14 @@ from firstk.exceptions import InvalidInputError
 from firstk.integrations import Codes, Documents, EncoderLike
 from firstk.search.ids_and_payloads import Ids, Payloads, Points
 from firstk.search.stores.contract import (
+    CodedRows,
     Engine,
     Id,
-    Layout,
     Neighbors,
     Payload,
     Request,
-    Rows,
     StoredRows,
+    StoreLayout,
 )
 from firstk.search.stores.filters import Condition, encodable, read_filter
 
@@ -121,12 +121,12 @@ class PrefixStore:
     engine : Engine
     codes : Codes
         The encoder, and the metric to compare its codes.
-    layout : Layout
+    layout : StoreLayout
     """
 
     engine: Engine
     codes: Codes
-    layout: Layout
+    layout: StoreLayout
 
     @classmethod
     def create(
@@ -212,7 +212,7 @@ class PrefixStore:
                     vectors = block.vectors if len(wanted) == len(keys) else block.vectors[wanted]
                     short, full = self._cut(vectors, "document", owner)
                     held = [plain_payload(payloads[i], keys[i]) for i in wanted]
-                    rows = Rows([keys[i] for i in wanted], short, full, held)
+                    rows = CodedRows([keys[i] for i in wanted], short, full, held)
                     self.engine.upsert(rows)
                 step(len(keys) + block.dropped)
             self.engine.finish()
@@ -342,7 +342,7 @@ class PrefixStore:
             )
 
 
-def create_empty(engine: Engine, layout: Layout, *, replace: bool = False) -> None:
+def create_empty(engine: Engine, layout: StoreLayout, *, replace: bool = False) -> None:
     """Create an empty store of a layout that the engine can hold; with `replace`, delete the one that is there."""
     if layout.compared not in engine.metrics:
         raise InvalidInputError(
@@ -363,17 +363,17 @@ def _check_engine(engine: object, name: str, owner: str) -> None:
         raise bad_parameter(name, owner, "an engine, such as Faiss(folder) or connect(address)", engine)
 
 
-def layout_of(codes: Codes, short: int, full: int | None, ids: str, owner: str) -> Layout:
+def layout_of(codes: Codes, short: int, full: int | None, ids: str, owner: str) -> StoreLayout:
     """Return the layout of a store of an encoder's codes, of checked lengths."""
     short = check_prefix(short, codes.encoder.d, owner)
     if full is not None:
         full = check_prefix(full, codes.encoder.d, owner)
         if full <= short:
             raise bad_parameter("full", owner, f"None or an int above {short} (the length of 'short')", full)
-    return Layout(short, full, codes.metric, codes.unit, ids, codes.encoder.stamp(full or short))
+    return StoreLayout(short, full, codes.metric, codes.unit, ids, codes.encoder.stamp(full or short))
 
 
-def _check_stamp(place: str, codes: Codes, layout: Layout) -> None:
+def _check_stamp(place: str, codes: Codes, layout: StoreLayout) -> None:
     """Raise an error if the codes of a store are those of another encoder."""
     if layout.width > codes.encoder.d:
         raise InvalidInputError(
@@ -383,7 +383,7 @@ def _check_stamp(place: str, codes: Codes, layout: Layout) -> None:
     layout.stamp.check(codes.encoder.stamp(layout.width), _inside(place), "this encoder")
 
 
-def check_same(place: str, there: Layout, wanted: Layout) -> None:
+def check_same(place: str, there: StoreLayout, wanted: StoreLayout) -> None:
     """Raise an error if a store holds something else than is to be pushed."""
     for name in ("short", "full", "metric", "ids"):
         if getattr(there, name) != getattr(wanted, name):

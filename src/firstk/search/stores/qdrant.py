@@ -21,14 +21,14 @@ from firstk._base.checks import require
 from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
     EXTRA,
+    CodedRows,
     Engine,
     Hits,
     Id,
-    Layout,
     NamedRows,
     Request,
-    Rows,
     StoredRows,
+    StoreLayout,
     explained,
     own_filter,
 )
@@ -112,14 +112,14 @@ class Qdrant(Engine):
 
         return ApiException, ValueError, OSError, sqlite3.Error
 
-    def layout(self) -> Layout | None:
+    def layout(self) -> StoreLayout | None:
         """Return the layout, which is in the metadata of the collection."""
         if not self.client.collection_exists(self.collection):
             return None
         record = (self.client.get_collection(self.collection).config.metadata or {}).get("firstk")
-        return Layout.read(record, self.place)
+        return StoreLayout.read(record, self.place)
 
-    def create(self, layout: Layout) -> None:
+    def create(self, layout: StoreLayout) -> None:
         """Create the collection; a graph on short vectors, and none on full ones."""
         from qdrant_client import models
 
@@ -141,7 +141,7 @@ class Qdrant(Engine):
         if self.client.collection_exists(self.collection):
             self.client.delete_collection(self.collection)
 
-    def upsert(self, rows: Rows) -> None:
+    def upsert(self, rows: CodedRows) -> None:
         """Write rows, some hundred in a request."""
         from qdrant_client import models
 
@@ -210,7 +210,7 @@ class Qdrant(Engine):
         metric = {name: metric for metric, name in _DISTANCES.items()}.get(facts.distance.value)
         return NamedRows(self.count(), int(facts.size), which or "vector", read, metric)
 
-    def hits(self, request: Request, layout: Layout) -> Iterator[Hits]:
+    def hits(self, request: Request, layout: StoreLayout) -> Iterator[Hits]:
         """Find and rerank in one request."""
         from qdrant_client import models
 

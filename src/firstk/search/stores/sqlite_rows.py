@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk.search.stores.contract import Engine, Id, Layout, Rows, StoredRows, check_ascending, foreign
+from firstk.search.stores.contract import CodedRows, Engine, Id, StoredRows, StoreLayout, check_ascending, foreign
 from firstk.search.stores.filters import Condition
 from firstk.search.stores.sql import COMPARED, quoted
 
@@ -58,7 +58,7 @@ class RowsTable:
             raise
         self.connection.execute("COMMIT")
 
-    def layout(self, called: str) -> Layout | None:
+    def layout(self, called: str) -> StoreLayout | None:
         """Return the layout of the table; None where there is no table."""
         there = self.connection.execute(
             "SELECT name FROM sqlite_master WHERE name IN (?, 'firstk_stores')", (self.table,)
@@ -69,9 +69,9 @@ class RowsTable:
         if "firstk_stores" not in names:
             raise foreign(called)
         found = self.connection.execute(f"SELECT record FROM {self._notes} WHERE name = ?", (self.table,)).fetchone()
-        return Layout.read(None if found is None else found[0], called)
+        return StoreLayout.read(None if found is None else found[0], called)
 
-    def create(self, layout: Layout) -> None:
+    def create(self, layout: StoreLayout) -> None:
         """Create the table, in a transaction of the caller's."""
         kind = "INTEGER" if layout.ids == "int" else "TEXT"
         self.connection.execute(
@@ -90,7 +90,7 @@ class RowsTable:
         if self.connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'firstk_stores'").fetchone():
             self.connection.execute(f"DELETE FROM {self._notes} WHERE name = ?", (self.table,))
 
-    def upsert(self, rows: Rows) -> list[int]:
+    def upsert(self, rows: CodedRows) -> list[int]:
         """Write rows in a transaction of the caller's; return the keys of rows that were there before."""
         replaced = list(self.keys(rows.ids))
         codes = np.ascontiguousarray(rows.longest, dtype="<f4")

@@ -22,13 +22,13 @@ from firstk._base.checks import require
 from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
     EXTRA,
+    CodedRows,
     Hits,
     Id,
-    Layout,
     NamedRows,
     Request,
-    Rows,
     StoredRows,
+    StoreLayout,
 )
 from firstk.search.stores.named_columns import chosen, chosen_ids, stored
 from firstk.search.stores.sql import quoted, where_of
@@ -107,7 +107,7 @@ class SqliteVec(SqliteEngine):
         """What SQLite raises, and what rows that were damaged do."""
         return _sqlite().Error, sqlite3.Error, OSError, ValueError
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: StoreLayout) -> None:
         """Raise an error for codes that sqlite-vec cannot index."""
         if layout.short > _LONGEST:
             raise InvalidInputError(f"sqlite-vec indexes at most {_LONGEST} coordinates. Got short={layout.short}.")
@@ -116,11 +116,11 @@ class SqliteVec(SqliteEngine):
                 f"sqlite-vec packs eight signs into a byte: 'short' must be a multiple of 8. Got {layout.short}."
             )
 
-    def layout(self) -> Layout | None:
+    def layout(self) -> StoreLayout | None:
         """Return the layout, which is in the table 'firstk_stores'."""
         return self._rows.layout(self.place)
 
-    def create(self, layout: Layout) -> None:
+    def create(self, layout: StoreLayout) -> None:
         """Create both tables."""
         if self.precision == "binary":
             kind = f"bit[{layout.short}]"
@@ -136,7 +136,7 @@ class SqliteVec(SqliteEngine):
             self._rows.drop()
             self.connection.execute(f"DROP TABLE IF EXISTS {self._short}")
 
-    def upsert(self, rows: Rows) -> None:
+    def upsert(self, rows: CodedRows) -> None:
         """Write rows in one transaction; the short codes are cut from the full ones by SQLite."""
         cut = f"vec_slice(code, 0, {rows.short.shape[1]})"
         if rows.full is None:
@@ -201,7 +201,7 @@ class SqliteVec(SqliteEngine):
         metric = "cosine" if virtual and _COSINE.search(declared) else None
         return NamedRows(int(count), int(most or 0) // 4, vector, read, metric)
 
-    def statement(self, layout: Layout, shortlist: int, limit: int, where: str = "") -> str:
+    def statement(self, layout: StoreLayout, shortlist: int, limit: int, where: str = "") -> str:
         """Return the SQL of a search; ``:query`` is the full code of a query as float32 bytes."""
         cut = ":query" if layout.full is None else f"vec_slice(:query, 0, {layout.short})"
         if self.precision == "binary":
@@ -216,7 +216,7 @@ class SqliteVec(SqliteEngine):
             f"LIMIT {limit}"
         )
 
-    def hits(self, request: Request, layout: Layout) -> Iterator[Hits]:
+    def hits(self, request: Request, layout: StoreLayout) -> Iterator[Hits]:
         """Find and rerank in one statement a query."""
         where, values = where_of(request, "sqlite-vec", condition)
         sql = self.statement(layout, request.shortlist, request.limit, where)

@@ -13,7 +13,7 @@ import numpy as np
 
 from firstk.data.remote import shown_place
 from firstk.exceptions import InvalidInputError
-from firstk.search.stores.contract import Layout
+from firstk.search.stores.contract import StoreLayout
 from firstk.search.stores.index_folder import IndexFolder, nearest_of
 
 _METRICS = {"cosine": "cos", "inner_product": "ip", "l2": "l2sq"}
@@ -40,13 +40,13 @@ class USearch(IndexFolder):
     ending: ClassVar[str] = ".usearch"
     precisions: ClassVar[tuple[str, ...]] = tuple(_TYPES)
 
-    def _new(self, layout: Layout) -> Any:
+    def _new(self, layout: StoreLayout) -> Any:
         from usearch.index import Index
 
         self._state["metric"] = layout.compared
         return Index(ndim=layout.short, metric=_METRICS[layout.compared], dtype=_TYPES[self.precision])
 
-    def _load(self, path: Path, layout: Layout) -> Any:
+    def _load(self, path: Path, layout: StoreLayout) -> Any:
         index = self._new(layout)
         index.load(str(path))
         return index
@@ -54,7 +54,7 @@ class USearch(IndexFolder):
     def _save(self, index: Any, path: Path) -> None:
         index.save(str(path))
 
-    def _add(self, index: Any, keys: np.ndarray, codes: np.ndarray, layout: Layout) -> Any:
+    def _add(self, index: Any, keys: np.ndarray, codes: np.ndarray, layout: StoreLayout) -> Any:
         # With several threads usearch 2.26.6 left 15 of 40,000 rows out of reach, in graphs of 2,000; with one, none.
         index.add(keys.astype(np.uint64), codes, threads=1)
         return index
