@@ -15,6 +15,7 @@ GROUPS = RNG.normal(size=(7, 9))
 Z = RNG.normal(size=(FEWEST_ROWS, 9)) * np.linspace(3, 0.5, 9) + GROUPS[RNG.integers(0, 7, FEWEST_ROWS)]
 NEW = RNG.normal(size=(FEWEST_ROWS, 9)) * np.linspace(3, 0.5, 9) + GROUPS[RNG.integers(0, 7, FEWEST_ROWS)]
 BOOKS, LEFT = Codebooks.fit(Z)
+BITS = np.full(len(codebooks.WIDTHS), 6.5)
 
 
 def slow_codes(books, rows):
@@ -61,12 +62,47 @@ def test_what_a_centroid_leaves_of_a_row_that_it_was_not_fitted_on():
     np.testing.assert_allclose(weighted[:, 0], [0 - 16 / 3, 2 - 14 / 3, 7 - 1.0])
 
 
-def test_codebooks_of_windows_see_the_coordinates_of_the_largest_error():
+def slow_gain(v, w, bits, rows):
+    """What 256 centroids gain for new rows; the water level by bisection of its rate."""
+    low, high = 0.0, v.max()
+    for _ in range(200):
+        t = (low + high) / 2
+        low, high = (t, high) if 0.5 * np.log2(v / np.minimum(v, t)).sum() > bits else (low, t)
+    left = np.minimum(v, t)
+    return w @ (v - left) - 256 / rows * (w @ left)
+
+
+@pytest.mark.parametrize(("bits", "rows", "shared_by"), [(6.5, 5e3, np.inf), (6.5, 1e6, np.inf), (20, 5e3, 5e4)])
+def test_the_window_is_the_one_of_the_largest_gain_per_byte(bits, rows, shared_by):
+    v = np.sort(RNG.exponential(size=50))[::-1] ** 2 * np.linspace(1, 0.01, 50)
+    w = v ** (1 / 3)
+    windows = {(max(0, min(s, 50 - x)), x) for x in (8, 16, 32, 50) for s in range(0, 50, max(8, x // 4))}
+    gains = {at: slow_gain(v[at[0] : sum(at)], w[at[0] : sum(at)], bits, rows) for at in windows}
+    per_byte = {at: gain / (1 + 256 * at[1] / shared_by) for at, gain in gains.items()}
+    start, width = max(per_byte, key=per_byte.get)
+    assert codebooks.best_window(v, w, np.full(6, bits), rows, shared_by) == slice(start, start + width)
+
+
+def test_windows_are_wider_where_rows_are_many_and_none_where_bytes_are_shared_by_few():
+    v = np.linspace(1, 0.01, 256) ** 2
+    widths = [np.ptp((w.start, w.stop)) for n in (5e3, 5e4, 5e5) for w in [codebooks.best_window(v, v**0, BITS, n)]]
+    assert widths == sorted(widths)
+    assert widths[0] < widths[-1]
+    assert codebooks.best_window(v, v**0, BITS, 5e3, shared_by=1e3) is None
+    assert Codebooks.fit(Z, shared_by=100)[0].levels == 0
+
+
+def test_bits_worth_are_those_of_the_error():
+    v = np.linspace(3, 0.1, 20)
+    for bits in (0.5, 6.5, 30.0):
+        left = np.minimum(v, codebooks._water_level(v[None], bits)).sum()
+        assert codebooks.bits_worth(v, left) == pytest.approx(bits, abs=1e-6)
+
+
+def test_codebooks_see_the_coordinates_of_the_largest_error():
     wide = RNG.normal(size=(FEWEST_ROWS, 40)) * np.repeat([1.0, 0.1, 3.0, 0.1, 2.0], 8)
     books, _ = Codebooks.fit(wide)
-    assert books.windows[: codebooks.LEVELS].tolist() == [[0, 40]] * codebooks.LEVELS
-    assert books.windows[codebooks.LEVELS].tolist() == [16, 24]
-    assert set(books.windows[codebooks.LEVELS :, 0].tolist()) <= {0, 16, 32}
+    assert {0, 8} >= set(np.abs(books.windows[:, 0] - 16)) - {16}
     for cut in (4, 20, 24):
         part = books.cut(cut)
         assert wrong_codebooks(part, cut) == ""
@@ -150,7 +186,7 @@ def test_every_prefix_of_a_string_is_a_code_and_errors_are_as_expected():
         restored = embedded.restore(whole[:, :size])
         np.testing.assert_array_equal(restored, cut.restore(whole[:, :size]))
         own, new = (np.square(X - cut.restore(cut.quantise(X))).sum(axis=1).mean() for X in (Z, NEW))
-        assert own < 1.001 * cut.expected_error < 1.05 * new
+        assert own < 1.001 * cut.expected_error < 1.4 * new
         # E|z|^2 = |E z|^2 + Var, on the rows of the fit.
         cells, squares = cut.named_cells(whole[:, :size]), np.square(restored, dtype=float).sum(axis=1)
         for i, table in enumerate(cut.variances):

@@ -95,11 +95,11 @@ def test_batches_do_not_matter(encoder, dtype, monkeypatch):
 
 def test_bytes_are_those_of_codes_in_float64(encoder):
     quantizer = encoder.quantizer()
-    exact = quantizer.embedded.quantise(encoder.encoder_.encode(X.astype(np.float64)))
+    exact = quantizer.embedded.quantise(quantizer.rounded.encode(X.astype(np.float64)))
     np.testing.assert_array_equal(quantizer.encode(X), exact)
     np.testing.assert_array_equal(quantizer.encode(X.astype(np.float64)), exact)
-    # Codes that were rounded differ near thresholds only.
-    assert np.mean(bits(quantizer.embedded.quantise(encoder.transform(X))) != bits(exact)) < 1e-4
+    # Those of the encoder's own axes, which have more than 16 bits, and codes in float32 differ near thresholds only.
+    assert np.mean(bits(quantizer.embedded.quantise(encoder.transform(X))) != bits(exact)) < 2e-2
 
 
 @pytest.mark.parametrize("name", ["reconstruction", "neighbors"])
@@ -109,10 +109,10 @@ def test_products_that_are_off_by_their_rounding_change_no_byte(name, monkeypatc
     quantizer = encoder.quantizer()
     # Rows whose coordinates lie on thresholds, where the last bit would decide.
     walls = quantizer.embedded.sorted_thresholds
-    Z = encoder.encoder_.encode(X.astype(np.float64))[:200]
+    Z = quantizer.rounded.encode(X.astype(np.float64))[:200]
     for number, i in enumerate(quantizer.embedded.used):
         Z[:, i] = np.resize(walls[number], len(Z))
-    rows = Z @ np.linalg.pinv(encoder.components_).T + encoder.mean_
+    rows = Z @ np.linalg.pinv(quantizer.rounded.components).T + encoder.mean_
     for dtype in (np.float32, np.float64):
         vectors = rows.astype(dtype)
         codes = quantizer.encode(vectors)
@@ -140,7 +140,7 @@ def test_rows_between_centroids_are_encoded_alike_by_products_that_are_off_by_th
         codes = quantizer.encode(vectors)
         # Decided one by one, in float64: the reference.
         books = quantizer.embedded.codebooks
-        source = cells._Coordinates(encoder.encoder_, np.arange(books.width), vectors, np.float64)
+        source = cells._Coordinates(quantizer.rounded, np.arange(books.width), vectors, np.float64)
         Z = source.exact_rows(books.width)(np.arange(len(rows)))
         np.testing.assert_array_equal(codes[:, : books.levels], books._one_by_one(Z)[0])
         for seed in range(3):
@@ -326,11 +326,11 @@ def test_orthonormal_axes_are_scored_as_vectors(name):
         if metric == "l2":
             found = found - np.sum(((Q - mean) @ B.T) ** 2, axis=1, keepdims=True)
         exact = quantizer.exact_scores(
-            quantizer.encode_query(Q).astype(float), encoder.encoder_.encode(X.astype(float))
+            quantizer.encode_query(Q).astype(float), quantizer.rounded.encode(X.astype(float))
         )
         if metric == "l2":
             exact = exact - np.sum(((Q - mean) @ B.T) ** 2, axis=1, keepdims=True)
-        np.testing.assert_allclose(exact, expected, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(exact, expected, rtol=1e-4, atol=5e-3)  # axes have 16 bits
         assert np.corrcoef(found.ravel(), expected.ravel())[0, 1] > 0.999
     assert quantizer.k == encoder.n_components_
     # A mean that is not in the span of the axes is one more coordinate.
@@ -409,10 +409,14 @@ def test_what_is_stored_once_is_counted(encoder):
         embedded = quantizer.embedded
         books = sum(256 * (window.stop - window.start) + 4 for window, _ in embedded.codebooks.books)
         cells = sum(4 * (2 ** (bits + 1) - 1) for bits in embedded.bits if bits)
-        axes = [fitted.components[embedded.used], fitted.mean]
-        axes += [] if (fitted.mean == fitted.query_mean).all() else [fitted.query_mean]
-        numbers = sum(np.count_nonzero(part) for part in axes)
-        assert quantizer.stored_once == books + cells + 2 * len(embedded.order) + 4 * numbers
+        means = [fitted.mean]
+        means += [] if (fitted.mean == fitted.query_mean).all() else [fitted.query_mean]
+        numbers, axes = (
+            sum(np.count_nonzero(part) for part in means),
+            np.count_nonzero(fitted.components[embedded.used]),
+        )
+        short = 2 * axes + len(embedded.used) if quantizer.rounded is not quantizer.encoder else 4 * axes
+        assert quantizer.stored_once == books + cells + 2 * len(embedded.order) + 4 * numbers + short
         assert quantizer.bytes_in_all(100) == bytes + quantizer.stored_once / 100
     for rows in (0, 1.5, "all", True):
         with pytest.raises(InvalidInputError, match="'rows'"):

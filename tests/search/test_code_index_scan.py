@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firstk._base.checks import numba_may_compile
-from firstk.bits.codebooks import joined_books
+from firstk.bits.codebooks import Codebooks
 from firstk.search.codes.packing import HALF, packing_of
 from firstk.search.codes.scan import TILE, PackedRows, Tables, best, nearest
 
@@ -31,8 +31,9 @@ class Cells:
         self.bits, self.order, self.n_bytes = depths, order, levels + len(order) // 8
         # Each codebook sees some coordinates, from anywhere on.
         starts = rng.integers(0, self.k, levels)
-        books = [(i, 0.7**i / 50, np.int8(rng.integers(-127, 128, (256, min(5, self.k - i))))) for i in starts.tolist()]
-        self.codebooks = joined_books(books, self.k)
+        windows = np.stack([starts, np.minimum(starts + 5, self.k)], axis=1)
+        centroids = np.int8(rng.integers(-127, 128, (256, np.diff(windows).sum())))
+        self.codebooks = Codebooks(centroids, np.float32(0.7**starts / 50), windows, np.zeros((levels + 1, self.k)))
         values = [np.sort(rng.normal(size=2**b) * 0.7**i).astype(np.float32) for i, b in enumerate(depths)]
         self.cell_tables = [(each, rng.uniform(0, 0.1, len(each)).astype(np.float32)) for each in values]
 

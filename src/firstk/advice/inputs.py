@@ -193,13 +193,9 @@ def open_labeled(
         raise InvalidInputError(
             "Labels come from a column or from a file of their own (label= or labels=), not from both."
         )
-    names = _split(label)
+    names = () if label is None else tuple(name.strip() for name in label.split(",") if name.strip())
     table = open_vectors(path, vectors, beside=names, nan=nan)
     return LabeledTable(table, names, None if labels is None else _labels_of(labels, table), label or labels)
-
-
-def _split(names: str | None) -> tuple[str, ...]:
-    return () if names is None else tuple(name.strip() for name in names.split(",") if name.strip())
 
 
 def _as_one(columns: Sequence[np.ndarray]) -> np.ndarray | None:

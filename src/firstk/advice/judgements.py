@@ -306,11 +306,15 @@ def _of_names(
         relevance = relevance[relevance[:, 0] != relevance[:, 1]]
     if not len(relevance):
         raise InvalidInputError(f"No judgement of {source} is left: every one was left out.")
+    weight = None
+    if place.query_weight is not None:
+        weight = column_of(queries.table, place.query_weight)[queries.rows]
+        weight = check_weights(weight, len(weight), f"'{queries.table.path}'", f"column {place.query_weight}")
     search = Search(
         queries.X,
         documents.X,
         relevance,
-        weight=_weights(place, queries),
+        weight=weight,
         query_rows=np.arange(len(queries.X)) if alone else None,
         **_fields(place, queries, documents),
     )
@@ -355,13 +359,6 @@ def _scores(column: np.ndarray, name: str, source: File, graded: bool) -> np.nda
     if graded and (column != np.rint(column.astype(float))).any():
         raise InvalidInputError(f"Grades of relevance are whole numbers, and column '{name}' of '{source}' has others.")
     return column.astype(np.int64) if graded else column
-
-
-def _weights(place: VectorSource, queries: RowsOfFile) -> np.ndarray | None:
-    if place.query_weight is None:
-        return None
-    column = column_of(queries.table, place.query_weight)[queries.rows]
-    return check_weights(column, len(column), f"'{queries.table.path}'", f"column {place.query_weight}")
 
 
 def _field_of(place: VectorSource) -> str | None:
@@ -471,7 +468,8 @@ def _settled(columns: Sequence[np.ndarray], tables: Sequence[VectorTable], sourc
         return rows
     if len(rows) == 2:
         raise _two_readings(columns, tables, [str(one.column) for one in ids], rows, numbers, source)
-    if not rows and tables[0] is not tables[1] and _are_swapped(columns, tables, source):
+    others = list(zip(columns, reversed(tables), SIDES, strict=True))
+    if not rows and tables[0] is not tables[1] and all(_found_ids(*one, source).rows is not None for one in others):
         raise InvalidInputError(
             f"The queries of '{source}' are in '{tables[1].path}', and its documents in '{tables[0].path}'. Swap the "
             f"two files, or the two columns of '{source}'."
@@ -499,12 +497,6 @@ def _check_one_name(named: tuple[str, str], tables: Sequence[VectorTable]) -> No
             f"'{having}' has a column {named[0]!r}, and '{lacking}' has none. If the two files call their ids "
             "differently: ids=QUERYCOLUMN,DOCUMENTCOLUMN."
         )
-
-
-def _are_swapped(columns: Sequence[np.ndarray], tables: Sequence[VectorTable], source: object) -> bool:
-    """Tell whether each column names ids of the other file."""
-    others = zip(columns, reversed(tables), SIDES, strict=True)
-    return all(_found_ids(column, table, what, source).rows is not None for column, table, what in others)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,8 +4,7 @@ r"""Codebooks: the first bytes of a string, each the nearest of 256 centroids to
 
 where :math:`C_l` is zero outside the window of coordinates that codebook l sees. A byte of a codebook sees many
 coordinates at once, where a bit of a tree sees one: it finds groups of rows, and at about a bit for each coordinate it
-fills space better. The first codebooks see all leading coordinates, those after them the eight neighbors whose weighted
-error is largest. Dropping the last byte leaves the code of the bytes before it: residual (multi-stage) vector
+fills space better. Dropping the last byte leaves the code of the bytes before it: residual (multi-stage) vector
 quantization, with the centroids of k-means (`k_means`).
 
 **Rows that are left out.** A centroid is the mean of n rows, one of which is the row that it stands for: what it leaves
@@ -17,6 +16,20 @@ left out of its mean,
 
 or, of a row that has a centroid to itself, on what the second nearest one leaves.
 
+**Windows.** Before each byte, the window is the one that lowers the weighted error of rows to come most, as far as the
+variances v of what is left can tell. The best code of R bits leaves :math:`D_i = \min(v_i, t)` of them, t such that
+:math:`\sum_i \tfrac12 \log_2 (v_i / D_i) = R` (reverse water-filling; Cover and Thomas 2006, section 10.3.3). Of 256
+centroids fitted on n rows, other rows keep about 256 / n more of that than was expected (each centroid is off by the
+mean error of n / 256 rows), so that
+
+.. math:: \text{gain} = \sum_i w_i \, (v_i - D_i) - \frac{256}{n} \sum_i w_i D_i.
+
+R is what the last codebook of that width had, less that share, and no more than a wider one had since: groups of rows
+give the first ones more than eight bits' worth, and where there are none left, about six and a half remain. A width
+that was not tried yet is taken to be worth 64 bits, so each is tried. The last term makes codebooks narrow where rows
+are few. They end where the best eight bits of trees gain as much. Where it is known how many rows share the model, a
+codebook of width w is charged its :math:`256 w` bytes divided by these rows, and gains are compared per byte.
+
 **Eight bits.** Centroids are stored once, but on small stores they would take more room than all codes. So they are
 multiples of a step, one for each codebook, and are rounded before residuals are taken: later codebooks see the rounding
 (figures in docs/decisions/bits.md).
@@ -26,7 +39,7 @@ References: Juang and Gray 1982; Gersho and Gray 1992, section 12.11; Lloyd 1982
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -34,12 +47,16 @@ import numpy as np
 
 from firstk.bits.k_means import ENTRIES, as_integers, k_means, runner_up
 
-# Codebooks of all leading coordinates, how many these are, and the fewest rows to fit on, sixteen for each centroid.
-# Then codebooks of windows, their width, and the coordinates in which these lie. Chosen on rows held out of the fit, as
-# was the power of variances that errors are weighted by (docs/decisions/bits.md).
-LEVELS, WIDTH, FEWEST_ROWS = 4, 128, 16 * ENTRIES
-WINDOWS, WINDOW_WIDTH, WINDOWS_WITHIN = 20, 8, 256
+# The most codebooks, the fewest rows to fit on, sixteen for each centroid, and the widths of windows, which begin at a
+# quarter of their width or at the narrowest. The power of variances that errors are weighted by was chosen on rows held
+# out of the fit (docs/decisions/bits.md).
+LEVELS, FEWEST_ROWS = 24, 16 * ENTRIES
+WIDTHS = (8, 16, 32, 64, 128, 256)
 TAU = 1 / 3
+# What a width that was not tried is taken to be worth, in bits.
+_FIRST_BITS = 64.0
+# What a tree leaves of the variance of a normal variable after 0, 1, ... bits (Max 1960).
+_TREE = np.array([1.0, 0.3634, 0.1175, 0.0345, 0.0095])
 # The largest centroid in steps.
 STEPS = 127
 # Standard errors of a rounded sum that are allowed for, as for coordinates (firstk.bits.encoding).
@@ -68,7 +85,7 @@ class Codebooks:
     >>> Z = np.random.default_rng(0).normal(size=(5000, 8)) * np.linspace(2, 1, 8)
     >>> books, left = Codebooks.fit(Z)
     >>> books.windows.tolist(), books.errors.sum(axis=1).round(1)
-    ([[0, 8], [0, 8], [0, 8], [0, 8], [0, 8], [0, 8]], array([18.9,  5.2,  1.6,  0.5,  0.2,  0.1,  0. ]))
+    ([[0, 8], [0, 8], [0, 8], [0, 8], [0, 8], [0, 8]], array([18.9,  5.3,  1.6,  0.5,  0.2,  0.1,  0. ]))
     """
 
     centroids: np.ndarray
@@ -79,31 +96,31 @@ class Codebooks:
     @classmethod
     def none(cls) -> Codebooks:
         """Return no codebooks."""
-        return joined_books([], 0)
+        return cls(np.zeros((ENTRIES, 0), np.int8), np.zeros(0, np.float32), np.zeros((0, 2), int), np.zeros((1, 0)))
 
     @classmethod
-    def fit(cls, Z: np.ndarray, weight: np.ndarray | None = None) -> tuple[Codebooks, np.ndarray]:
+    def fit(
+        cls, Z: np.ndarray, weight: np.ndarray | None = None, shared_by: float = np.inf
+    ) -> tuple[Codebooks, np.ndarray]:
         """Fit codebooks on codes of shape (n, d), one after the other; none on fewer than 4,096 rows.
 
-        Returns
-        -------
-        books : Codebooks
-        left : ndarray of shape (n, m)
-            What they leave over, for those who fit the rest of a string.
+        `shared_by` is how many rows share the bytes of the centroids. Returned are the codebooks and what they leave
+        over, of the shape of `Z`, for those who fit the rest of a string.
         """
-        lead = np.asarray(Z[:, :WINDOWS_WITHIN], dtype=np.float64)
-        largest = float(np.abs(lead).max(initial=0.0))
-        if len(lead) < FEWEST_ROWS or not 0 < largest < np.sqrt(np.finfo(np.float32).max):
-            return cls.none(), lead[:, :0]
-        share = np.full(len(lead), 1.0 / len(lead)) if weight is None else weight / weight.sum()
-        left, scale = as_integers(lead)
-        error = share @ np.square(lead - share @ lead)
-        errors, costs = [error], error**TAU
-        books, steps, windows = [], [], []
-        for level in range(min(LEVELS + WINDOWS, LEVELS + 2 * -(-lead.shape[1] // WINDOW_WIDTH))):
-            window = slice(0, min(WIDTH, lead.shape[1])) if level < LEVELS else _worst_window(error * costs)
-            if not left[:, window].any():
-                break  # further bytes would say nothing
+        largest = float(np.abs(Z).max(initial=0.0))
+        if len(Z) < FEWEST_ROWS or not 0 < largest < np.sqrt(np.finfo(np.float32).max):
+            return cls.none(), Z
+        share = np.full(len(Z), 1.0 / len(Z)) if weight is None else weight / weight.sum()
+        left, scale = as_integers(Z)
+        rows = 1 / np.square(share).sum()
+        error = share @ np.square(Z - share @ Z)
+        errors, costs, bits = [error], error**TAU, np.full(len(WIDTHS), _FIRST_BITS)
+        books: list[np.ndarray] = []
+        steps, windows = [], []
+        for _ in range(min(LEVELS, 4 + 2 * -(-Z.shape[1] // WIDTHS[0]))):
+            window = best_window(error, costs, bits, rows, shared_by)
+            if window is None or not left[:, window].any():
+                break
             means, owner = k_means(left[:, window], share)
             step = max(1.0, np.ceil(np.abs(means).max() / STEPS))
             rounded = np.rint(means / step)
@@ -111,10 +128,16 @@ class Codebooks:
             left[:, window] = np.rint(others) + (means - step * rounded)[owner]
             error = error.copy()
             error[window] = share @ np.square(left[:, window] / scale)
+            worth = bits_worth(errors[-1][window], float(error[window].sum()) / (1 + ENTRIES / rows))
+            tried = int(np.searchsorted(WIDTHS, window.stop - window.start))
+            bits[: tried + 1] = np.minimum(bits[: tried + 1], worth)
+            bits[tried] = worth
             errors.append(error)
             books.append(rounded.astype(np.int8))
             steps.append(step / scale)
             windows.append((window.start, window.stop))
+        if not books:
+            return cls.none(), Z
         made = cls(
             np.hstack(books), np.array(steps, dtype=np.float32), np.array(windows, dtype=np.int64), np.stack(errors)
         )
@@ -247,15 +270,6 @@ class Codebooks:
         return {name: getattr(self, name) for name in names}
 
 
-def joined_books(books: Sequence[tuple[int, float, np.ndarray]], d: int) -> Codebooks:
-    """Return codebooks by the first coordinate, step and centroids of each; what they leave over is not known."""
-    windows = np.array([(start, start + book.shape[1]) for start, _, book in books], dtype=np.int64).reshape(-1, 2)
-    centroids = np.hstack([np.zeros((ENTRIES, 0), np.int8), *(book for _, _, book in books)])
-    return Codebooks(
-        centroids, np.array([step for _, step, _ in books], dtype=np.float32), windows, np.zeros((len(books) + 1, d))
-    )
-
-
 def wrong_codebooks(books: Codebooks, d: int) -> str:
     """Say what makes arrays no codebooks of d coordinates; nothing where they are codebooks."""
     centroids, steps, windows, errors = books.centroids, books.steps, books.windows, books.errors
@@ -277,11 +291,55 @@ def wrong_codebooks(books: Codebooks, d: int) -> str:
     return ""
 
 
-def _worst_window(costs: np.ndarray) -> slice:
-    """Return the eight neighboring coordinates, from a multiple of eight on, whose costs are largest together."""
-    starts = np.arange(0, len(costs), WINDOW_WIDTH)
-    start = min(int(starts[np.add.reduceat(costs, starts).argmax()]), max(0, len(costs) - WINDOW_WIDTH))
-    return slice(start, min(start + WINDOW_WIDTH, len(costs)))
+def best_window(
+    variances: np.ndarray, costs: np.ndarray, bits: np.ndarray, rows: float, shared_by: float = np.inf
+) -> slice | None:
+    """Return the window of the codebook that gains most per byte for rows to come; None where trees gain as much.
+
+    `variances` are of what is left, (d,), and `costs` what a unit of its error costs; `bits` is what a codebook of each
+    of `WIDTHS` is worth. It is fitted on `rows` rows, and `shared_by` rows share its bytes.
+
+    Examples
+    --------
+    >>> v = np.linspace(1, 0, 64) ** 4
+    >>> [best_window(v, v ** (1 / 3), np.full(6, 6.5), n) for n in (4_096, 1_000_000)]
+    [slice(0, 8, None), slice(0, 16, None)]
+    """
+    d = len(variances)
+    trees = np.sort(np.outer(costs * variances, -np.diff(_TREE)), axis=None)[-8:].sum()
+    best, found = trees, None
+    for width, worth in {min(d, width): worth for width, worth in zip(WIDTHS, bits.tolist(), strict=True)}.items():
+        starts = np.append(np.arange(0, d - width, max(WIDTHS[0], width // 4)), d - width)
+        seen = starts[:, None] + np.arange(width)
+        v, w = variances[seen], costs[seen]
+        left = np.minimum(v, _water_level(v, worth)[:, None])
+        gains = ((w * (v - left)).sum(axis=1) - ENTRIES / rows * (w * left).sum(axis=1)) / (
+            1 + ENTRIES * width / shared_by
+        )
+        place = int(gains.argmax())
+        if gains[place] > best:
+            best, found = gains[place], slice(int(starts[place]), int(starts[place]) + width)
+    return found
+
+
+def _water_level(variances: np.ndarray, bits: float) -> np.ndarray:
+    """Return the t of each row of variances for which the best code of so many bits leaves min(v, t) of each v."""
+    ordered = -np.sort(-variances, axis=1)
+    # With the k largest above the level, bits = sum of half log2(v / t) over these: as many as lie above their own t.
+    logs = np.log2(np.maximum(ordered, np.finfo(np.float64).tiny))
+    levels = 2 ** ((np.cumsum(logs, axis=1) - 2 * bits) / np.arange(1, variances.shape[1] + 1))
+    above = np.maximum((levels < ordered).sum(axis=1), 1) - 1
+    return np.asarray(levels[np.arange(len(levels)), above])
+
+
+def bits_worth(variances: np.ndarray, left: float) -> float:
+    """Return how many bits the best code of normal coordinates needs to leave so much error in all."""
+    low, high = 0.0, 64.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        error = np.minimum(variances, _water_level(variances[None], middle)).sum()
+        low, high = (middle, high) if error > left else (low, middle)
+    return high
 
 
 def _left_over(rows: np.ndarray, means: np.ndarray, owner: np.ndarray, share: np.ndarray) -> np.ndarray:

@@ -16,10 +16,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from firstk._base.checks import bad_parameter, check_matrix, check_weights, is_int, is_real
+from firstk._base.checks import bad_parameter, check_matrix, check_weights, is_int
 from firstk.bits.allocation import bit_order, bits_of
 from firstk.bits.bit_string import packed, unpacked
-from firstk.bits.codebooks import Codebooks, joined_books, wrong_codebooks
+from firstk.bits.codebooks import Codebooks, wrong_codebooks
 from firstk.bits.k_means import ENTRIES
 from firstk.bits.trees import DEPTH, Trees, wrong_trees
 from firstk.exceptions import InvalidInputError
@@ -29,6 +29,8 @@ _TREES, _BOOKS = "trees.", "codebooks."
 # What a record holds besides the name; codebooks beside these, where there are any.
 FIELDS = ("d", "order", "offset", "centroids", "squares", "distortion")
 CODEBOOKS = "codebooks"
+# Rows that trees are fitted on, at most.
+_TREE_ROWS = 32_768
 # Numbers of a block of codes while they are written or read.
 _BLOCK_NUMBERS = 4_000_000
 
@@ -83,15 +85,18 @@ class Embedded:
         return Embedded.fitted(Z).at(self.bytes)
 
     @classmethod
-    def fitted(cls, Z: ArrayLike, weight: ArrayLike | None = None, *, codebooks: bool = True) -> Embedded:
-        """Fit on codes of shape (n, d), whose rows may have weights; a sample of some thousands is enough.
+    def fitted(
+        cls, Z: ArrayLike, weight: ArrayLike | None = None, *, codebooks: bool = True, shared_by: float = np.inf
+    ) -> Embedded:
+        """Fit on codes of shape (n, d), whose rows may have weights: a random sample, in random order.
 
-        Without `codebooks`, trees have all bits. It need not have a byte, as `fit` demands.
+        Without `codebooks`, trees have all bits; `shared_by` rows share the bytes of codebooks, which are then as many
+        as pay for themselves. It need not have a byte, as `fit` demands.
         """
         Z = check_matrix(Z, "embedded.fit", "Z")
         weight = check_weights(weight, len(Z), "embedded.fit", "weight")
-        books, left = Codebooks.fit(Z, weight) if codebooks else (Codebooks.none(), Z[:, :0])
-        trees = Trees.fit(np.hstack([left, Z[:, left.shape[1] :]]), weight)
+        books, left = Codebooks.fit(Z, weight, shared_by) if codebooks else (Codebooks.none(), Z)
+        trees = Trees.fit(left[:_TREE_ROWS], None if weight is None else weight[:_TREE_ROWS])
         return cls(None, trees, books).weighted(None)
 
     def weighted(self, weights: np.ndarray | None) -> Embedded:
@@ -145,9 +150,8 @@ class Embedded:
         arrays = {name: _as_text(np.concatenate(part)) for name, part in parts.items()}
         offset = None if self.offset is None else _as_text(self.offset)
         told = {"precision": self.name, "d": trees.d, "order": self.order.tolist(), "offset": offset} | arrays
-        first, stages = self.codebooks.windows[:, 0].tolist(), self.codebooks
-        steps = zip(first, stages.steps.tolist(), (_as_text(part, "i1") for part in stages.in_steps), strict=True)
-        books = [list(book) for book in steps]
+        stages = self.codebooks
+        books = [stages.windows.tolist(), _as_text(stages.steps), _as_text(stages.centroids, "i1")]
         return told | ({CODEBOOKS: books} if self.levels else {})
 
     # -- what is stored, and cuts ----------------------------------------------------------------------------
@@ -384,14 +388,10 @@ def _read_codebooks(listed: object, d: int) -> Codebooks:
     """Return codebooks of a record; what they leave over is known to the model alone, and is nothing here."""
     if listed is None:
         return Codebooks.none()
-    if not isinstance(listed, list) or not listed:
+    if not isinstance(listed, list) or len(listed) != 3 or not listed[0]:
         raise ValueError("no codebooks")
-    books = []
-    for start, step, text in listed:
-        if not is_int(start) or start < 0 or not is_real(step):
-            raise ValueError("the first coordinate and the step of a codebook are numbers")
-        books.append((int(start), float(step), _numbers(text, "i1").reshape(ENTRIES, -1)))
-    return joined_books(books, d)
+    windows, steps, centroids = np.array(listed[0]), _numbers(listed[1]), _numbers(listed[2], "i1")
+    return Codebooks(centroids.reshape(ENTRIES, -1), steps, windows, np.zeros((len(windows) + 1, d)))
 
 
 def _read_offset(text: object, d: int) -> np.ndarray | None:

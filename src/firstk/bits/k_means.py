@@ -14,8 +14,9 @@ import numpy as np
 
 # Centroids of a codebook: one byte.
 ENTRIES = 256
-# Rounds, at most.
-_ROUNDS = 7
+# Coordinates that are seen before all are; rounds for each number of them, at most, on the first rows, which are a
+# sample of all; and rounds on all rows.
+_WIDTHS, _ROUNDS, _FIRST_ROWS, _LAST_ROUNDS = (4, 16, 64), 4, 16_384, 2
 # The largest number on the grid of rows, and the largest norm on that of distances.
 _LARGEST, _LONGEST = 2.0**20, 2.0**11
 # Rows whose distances are computed at once: they stay in the cache.
@@ -40,13 +41,18 @@ def k_means(rows: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray
     longest = np.sqrt(np.square(rows).sum(axis=1).max())
     coarse = np.rint(rows.T * min(1.0, 2.0 ** np.floor(np.log2(_LONGEST / max(longest, 1.0)))))
     doubled = np.vstack([2 * coarse, np.ones(len(rows))]).astype(np.float32)
-    centroids = coarse[:, np.linspace(0, len(rows) - 1, ENTRIES).astype(np.int64)].T
-    owner = np.full(len(rows), -1)
-    for _ in range(_ROUNDS):
-        before, owner = owner, nearest(doubled, centroids)
-        if np.array_equal(before, owner):
-            break
-        centroids = means(coarse, share, owner, centroids)
+    # Few coordinates of large variance first: groups found there are good starts for all of them.
+    first, m = min(len(rows), _FIRST_ROWS), len(coarse)
+    centroids = coarse[:, np.linspace(0, first - 1, ENTRIES).astype(np.int64)].T
+    largest = np.argsort(-np.square(coarse).sum(axis=1), kind="stable")
+    for width, n, rounds in [(w, first, _ROUNDS) for w in (*_WIDTHS, m) if w <= m] + [(m, len(rows), _LAST_ROUNDS)]:
+        seen = np.sort(largest[:width])
+        some, owner = doubled[:, :n] if width == m else doubled[[*seen, m], :n], np.full(n, -1)
+        for _ in range(rounds):
+            before, owner = owner, nearest(some, centroids[:, seen])
+            if np.array_equal(before, owner):
+                break
+            centroids = means(coarse[:, :n], share[:n], owner, centroids)
     owner = nearest(doubled, centroids)
     return means(np.ascontiguousarray(rows.T), share, owner, np.zeros(centroids.shape), fill=False), owner
 

@@ -20,6 +20,10 @@ of :math:`r = m - V^T V m` off them, and a query has the coordinates :math:`V q`
 `decode` adds V m, and one more coordinate, constant, where m is not in the span of the axes; `encode_query` does not
 centre. Distances need no mean. Other encoders have a metric of their own (classes, pairs, a network): their codes are
 compared as they are, centred, as curves do.
+
+**Axes in sixteen bits.** Orthonormal axes are stored once in two bytes per number and a power of two per axis
+(`bytes_in_all`). Bytes, queries and scores are those of the rounded axes, which differ by less than any bits of a code
+do. Other axes, whose large numbers may cancel, stay as they are.
 """
 
 from __future__ import annotations
@@ -46,6 +50,8 @@ if TYPE_CHECKING:
 METRICS = ("cosine", "inner_product", "l2")
 # Axes are orthonormal, and a mean lies in their span, up to this.
 _ORTHONORMAL = 1e-5
+# The largest number of a rounded axis, in steps.
+_LARGEST = 2**15 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,11 +97,15 @@ class EmbeddedQuantizer:
 
     @property
     def stored_once(self) -> int:
-        """Bytes that any number of codes share: the axes in use, in float32, and what their bytes stand for.
+        """Bytes that any number of codes share: the axes in use and what their bytes stand for.
 
         Norms, which cosines are divided by, are not stored: they are computed when codes are loaded.
         """
-        return self.encoder.stored_once(self.embedded.used) + self.embedded.stored_once
+        used = self.embedded.used
+        axes = self.encoder.stored_once(used)
+        if self._orthonormal:
+            axes += len(used) - 2 * int(np.count_nonzero(self.encoder.components[used]))
+        return axes + self.embedded.stored_once
 
     def bytes_in_all(self, rows: int) -> float:
         """Return the bytes of each of so many vectors, with its share of what is stored once.
@@ -108,7 +118,7 @@ class EmbeddedQuantizer:
         >>> from firstk.data import load_digits
         >>> quantizer = PrefixEncoder().fit(load_digits().X_train).quantizer(bytes=16)
         >>> round(quantizer.bytes_in_all(1_000)), round(quantizer.bytes_in_all(1_000_000), 2)
-        (31, 16.02)
+        (26, 16.01)
         """
         if not is_int(rows) or rows < 1:
             raise bad_parameter("rows", "bytes_in_all", "an int of at least 1", rows)
@@ -139,7 +149,7 @@ class EmbeddedQuantizer:
 
     def encode(self, X: MatrixLike) -> np.ndarray:
         """Return vectors as bytes, uint8 of shape (n, bytes); the same for any batches."""
-        return encoded(self.encoder, self.embedded, X, "EmbeddedQuantizer.encode")
+        return encoded(self.rounded, self.embedded, X, "EmbeddedQuantizer.encode")
 
     def cut(self, codes: ArrayLike, bytes: int) -> np.ndarray:
         """Return the first bytes of codes: what the quantizer of so many bytes would have made of the vectors."""
@@ -190,11 +200,21 @@ class EmbeddedQuantizer:
         return coded
 
     @cached_property
+    def rounded(self) -> FittedEncoder:
+        """The encoder whose coordinates the bytes stand for: orthonormal axes in 16 bits (see this module)."""
+        if not self._orthonormal:
+            return self.encoder
+        B = self.encoder.components
+        steps = 2.0 ** np.ceil(np.log2(np.abs(B).max(axis=1, keepdims=True) / _LARGEST))
+        return replace(self.encoder, components=np.rint(B / steps) * steps)
+
+    @cached_property
     def query_encoder(self) -> FittedEncoder:
         """The encoder of queries; of documents it gives the coordinates that `decode` approximates."""
         if not self._of_vectors:
-            return self.encoder
-        axes = self.encoder.components if self._rest is None else np.vstack([self.encoder.components, self._rest[0]])
+            return self.rounded
+        B = self.rounded.components
+        axes = B if self._rest is None else np.vstack([B, self._rest[0]])
         zero = np.zeros(self.encoder.p)
         return type(self.encoder)(axes, np.zeros(len(axes)), zero, zero, record=self.encoder.record)
 
@@ -240,20 +260,24 @@ class EmbeddedQuantizer:
     # -- centred codes -----------------------------------------------------------------------------------------
 
     @cached_property
-    def _of_vectors(self) -> bool:
-        """Whether scores are those of the vectors, whose mean belongs to them."""
+    def _orthonormal(self) -> bool:
         encoder = self.encoder
-        if self.metric == "l2" or encoder.network is not None or encoder.normalized:
+        if encoder.network is not None or encoder.normalized:
             return False
         B = encoder.components
         return bool(np.abs(B @ B.T - np.eye(len(B))).max() <= _ORTHONORMAL)
+
+    @property
+    def _of_vectors(self) -> bool:
+        """Whether scores are those of the vectors, whose mean belongs to them."""
+        return self.metric != "l2" and self._orthonormal
 
     @cached_property
     def _offset(self) -> np.ndarray:
         """What decoding adds: the coordinates of the mean."""
         if not self._of_vectors:
             return np.zeros(self.embedded.trees.d, dtype=np.float32)
-        return np.asarray(self.encoder.components @ self.encoder.mean, dtype=np.float32)
+        return np.asarray(self.rounded.components @ self.encoder.mean, dtype=np.float32)
 
     @cached_property
     def _rest(self) -> tuple[np.ndarray, float] | None:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 DOCUMENTS_TAU, TAUS = 1 / 3, (0.0, 0.5, 1.0)
 # With fewer, queries of a log say little of the next one.
 FEWEST_QUERIES = 30
-# One query in so many is held out; recall is that of so many neighbors; queries and bytes that are looked at.
-_HELD_OUT, _NEIGHBORS, _MOST_QUERIES, _BYTES = 3, 10, 1000, 32
+# One query in so many is held out; recall is that of so many neighbors; queries, documents, bytes that are looked at.
+_HELD_OUT, _NEIGHBORS, _MOST_QUERIES, _MOST_DOCUMENTS, _BYTES = 3, 10, 1000, 8192, 32
 
 
 def check_tau(tau: object) -> float:
@@ -68,7 +68,8 @@ def query_weights(
             "(rows=X), and at least two queries, or the exponent itself (tau=0.5)."
         )
     moments = (seen[:, :d] ** 2).mean(axis=0)
-    Z = np.asarray(quantizer.encoder.encode(documents, owner="quantizer"))
+    few = documents[:_MOST_DOCUMENTS]  # type: ignore[index]
+    Z = np.asarray(quantizer.rounded.encode(few, owner="quantizer"))
     near = _neighbors(quantizer.exact_scores(held, Z))
     scores = [_recall(quantizer, held, Z, near, moments**each) for each in TAUS]
     return np.asarray(((Q[:, :d] ** 2).mean(axis=0)) ** TAUS[int(np.argmax(scores))])

@@ -40,7 +40,7 @@ Objective = Annotated[
 ]
 HeldOut = Annotated[
     str,
-    typer.Option(metavar="SHARE|FILE", help="A share (at most 2,000), a file, or 0."),
+    typer.Option(metavar="SHARE|FILE", help="Share (at most 2,000), file, or 0."),
 ]
 Components = Annotated[int | None, typer.Option(min=1, metavar="N", help="Width of the code.")]
 Settings = Annotated[
@@ -48,16 +48,13 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="As in Python: objective.shrinkage=auto, ordering=sparse_prefix:8,16,32, network=mlp:256; "
-        "save.moments=true, save.source_model=NAME. Repeatable.",
+        help="As in Python: objective.shrinkage=auto, ordering=sparse_prefix:8,16,32, save.moments=true. Repeatable.",
     ),
 ]
 Image = Annotated[str | None, typer.Option(metavar="SHAPE", help="Vectors are images: 28x28 or 32x32x3.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue a fit that was stopped.")]
 Dask = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Let a dask cluster read the files.")]
-Append = Annotated[
-    Path | None, typer.Option(metavar="MODEL", help="Add rows to a model that was fitted with --set save.moments=true.")
-]
+Append = Annotated[Path | None, typer.Option(metavar="MODEL", help="Add rows to a model saved with save.moments.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Of the split and of training.")]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import asdict
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -141,7 +143,10 @@ def transform(
         lines.insert(1, _about(check))
     if side is None and not asking and _has_sides(encoder):
         lines.insert(1, "They were encoded as documents; this model encodes queries another way: --side query.")
-    typer.echo(_document(outcome, check) if json else "\n".join(lines))
+    if json:
+        kept = {"neighbors_kept": None if check is None else check.kept}
+        lines = [dumps(asdict(outcome) | kept)]
+    typer.echo("\n".join(lines))
 
 
 def keeps_raw_vectors(model: Path) -> bool:
@@ -160,13 +165,6 @@ def _encoder(model: Path, side: str | None, into: str | None) -> FittedEncoder |
     if into is not None:
         raise InvalidInputError(f"--into {into} is for alignments, which firstk align writes, and '{model}' is none.")
     return None if keeps_raw_vectors(model) else FittedEncoder.load(model)
-
-
-def _document(outcome: Outcome, check: ReadBack | None) -> str:
-    from dataclasses import asdict
-    from json import dumps
-
-    return dumps(asdict(outcome) | {"neighbors_kept": None if check is None else check.kept})
 
 
 def _about(check: ReadBack) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 
 from firstk._base.array_types import MatrixLike, SparseMatrix
 from firstk._base.arrays import are_hashes, under, within
-from firstk._base.checks import bad_parameter, check_choice, check_finite, check_matrix, check_prefix
+from firstk._base.checks import bad_parameter, check_choice, check_finite, check_matrix, check_prefix, is_int
 from firstk._base.json_records import to_plain
 from firstk._base.linalg import signed
 from firstk._base.progress import tracked
@@ -302,6 +302,7 @@ class FittedEncoder:
         rows: MatrixLike | None = None,
         queries: MatrixLike | None = None,
         tau: float | None = None,
+        shared_by: int | None = None,
     ) -> EmbeddedQuantizer:
         """Return a quantizer of vectors as bytes that can be cut anywhere; see `EmbeddedQuantizer`.
 
@@ -312,13 +313,17 @@ class FittedEncoder:
         metric : {"cosine", "inner_product", "l2"}
             What searches compute from the bytes; the bytes themselves are the same for all.
         rows : array-like of shape (n, p), optional
-            Vectors to fit the cells on, of which at most 8,192 are used, in place of those that the encoder has from
+            Vectors to fit the cells on, of which a bounded sample is used, in place of those that the encoder has from
             its fit.
         queries : array-like of shape (m, p), optional
             Vectors of queries: bits then go where queries look. Without them, documents stand for queries.
         tau : float, optional
             How much so: errors are weighted by this power of the second moment of each coordinate. If not given,
             chosen on held-out queries, or 1/3 where documents stand for them.
+        shared_by : int, optional
+            Rows of all stores that will share the model. Cells are then fitted for the fewest bytes in all
+            (`EmbeddedQuantizer.bytes_in_all`): only codebooks that so many rows pay for. If not given, what is stored
+            once costs nothing. Needs `rows`, or an encoder whose cells have not been asked for.
 
         Returns
         -------
@@ -326,7 +331,7 @@ class FittedEncoder:
             Its `encoder`, when saved, gives the same quantizer again.
         """
         check_choice(metric, METRICS, "metric", "quantizer")
-        made, documents = self._with_cells(rows)
+        made, documents = self._with_cells(rows, shared_by)
         assert made.cells is not None
         power = None if tau is None else check_tau(tau)
         quantizer = EmbeddedQuantizer(made, made.cells.at(bytes), metric)
@@ -343,13 +348,23 @@ class FittedEncoder:
         """Return the encoder with its cells, fitted now if they have not been asked for, or on `rows`."""
         return self if self.cells is not None and rows is None else replace(self, cells=self._with_cells(rows)[0].cells)
 
-    def _with_cells(self, rows: MatrixLike | None) -> tuple[FittedEncoder, MatrixLike | None]:
+    def _with_cells(
+        self, rows: MatrixLike | None, shared_by: int | None = None
+    ) -> tuple[FittedEncoder, MatrixLike | None]:
         """Return the encoder with cells, those it has, or of its sample, or of `rows`; and vectors of documents."""
-        if rows is not None:
+        if shared_by is not None and (not is_int(shared_by) or shared_by < 1):
+            raise bad_parameter("shared_by", "quantizer", "an int of at least 1, or None", shared_by)
+        if rows is not None or (shared_by is not None and self.sample is not None):
             from firstk.moments.statistics import lowest_rows  # here, as those who read a model need none of it
 
-            chosen = lowest_rows({"X": self._checked(rows, "quantizer")})
-            return replace(self, cells=self._cells_of(chosen), sample=None), chosen["X"]
+            chosen = self.sample if rows is None else lowest_rows({"X": self._checked(rows, "quantizer")})
+            assert chosen is not None
+            return replace(self, cells=self._cells_of(chosen, shared_by), sample=None), chosen["X"]
+        if shared_by is not None:
+            raise InvalidInputError(
+                "Codebooks are chosen for the rows that share them when they are fitted, and this encoder has no rows "
+                "to fit on: quantizer(bytes, rows=X, shared_by=n), with some thousand vectors."
+            )
         cells = self.cells if self.cells is not None else self._sampled_cells
         if cells is None:
             raise InvalidInputError(
@@ -364,7 +379,7 @@ class FittedEncoder:
     def _sampled_cells(self) -> Embedded | None:
         return None if self.sample is None else self._cells_of(self.sample)
 
-    def _cells_of(self, sample: Mapping[str, Rows]) -> Embedded:
+    def _cells_of(self, sample: Mapping[str, Rows], shared_by: int | None = None) -> Embedded:
         """Return cells of the codes of some rows, summed in float64: on any processor they are nearly the same.
 
         Codes that are not searched, because they learned from scored pairs, have no codebooks: the order of all pairs,
@@ -374,7 +389,8 @@ class FittedEncoder:
         X = X.astype(np.float64) if is_sparse(X) else np.asarray(X, dtype=np.float64)
         weight = sample.get("weight")
         weight = None if weight is None else np.asarray(weight)
-        cells = Embedded.fitted(self.encode(X, owner="quantizer"), weight, codebooks=self.record.searched)
+        codes, shared = self.encode(X, owner="quantizer"), np.inf if shared_by is None else float(shared_by)
+        cells = Embedded.fitted(codes, weight, codebooks=self.record.searched, shared_by=shared)
         queries = sample.get("queries")
         if queries is None or np.shape(queries)[0] < FEWEST_QUERIES:
             return cells.weighted(document_weights(cells))

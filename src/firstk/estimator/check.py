@@ -204,7 +204,7 @@ class NewRows:
     def __init__(self, encoder: FittedEncoder, owner: str = "check"):
         self.encoder, self.owner = encoder, owner
         self.moments = Moments(owner=owner)
-        self.sample = RowSample(sample_capacity(encoder.p))
+        self.sample = RowSample(min(8192, sample_capacity(encoder.p)))
 
     def update(self, X: Rows, y: np.ndarray | None = None) -> NewRows:
         """Take in a batch of rows, with labels or targets or none."""

@@ -31,7 +31,9 @@ from firstk.metrics.profile import measure_profile, own_metric
 from firstk.moments.fingerprint import row_priorities
 from firstk.moments.statistics import RowSample, Statistics
 
-# Parts of the sampled rows, and how many of them are left out in turn: docs/decisions/estimator.md says why not all.
+# Rows of the sample that are looked at.
+_ROWS = 8192
+# Parts of these rows, and how many of them are left out in turn: docs/decisions/estimator.md says why not all.
 _PARTS, _REFITS = 4, 2
 # Share of the difference below which it is not worth finding.
 _LEAST = 0.1
@@ -67,8 +69,10 @@ def profile_of_fit(
         fitted.
     """
     full = statistics.in_full_coordinates()
-    sample, y = full.sample, full.sample.columns.get("y")
+    sample = full.sample.first(_ROWS)
+    y = sample.columns.get("y")
     documents, name = full.to_encode
+    documents = documents.first(_ROWS)
     if len(documents) < ENOUGH:
         return None
     X = as_dense(documents[name])

@@ -612,6 +612,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         rows: MatrixLike | None = None,
         queries: MatrixLike | None = None,
         tau: float | None = None,
+        shared_by: int | None = None,
     ) -> EmbeddedQuantizer:
         """Return a quantizer of vectors as bytes that can be cut anywhere.
 
@@ -633,9 +634,9 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         True
         """
         given = [None if part is None else checked_rows(self, part) for part in (rows, queries)]
-        if rows is None:
+        if rows is None and shared_by is None:
             self._encoder = self.encoder_.with_cells()  # once, however often quantizers are asked for
-        return self.encoder_.quantizer(bytes, metric, rows=given[0], queries=given[1], tau=tau)
+        return self.encoder_.quantizer(bytes, metric, rows=given[0], queries=given[1], tau=tau, shared_by=shared_by)
 
     # -- readouts --------------------------------------------------------------------------------------------
 

@@ -101,7 +101,7 @@ class Problem:
         """Return statistics of no data yet, for vectors of width `n_features`."""
         pairs = self.objective.supervision == "pairs"
         moments = PairMoments(self.solver.precision) if pairs else Moments(self.solver.precision, owner="fit")
-        return Statistics(moments, RowSample(self.objective.sample_size or sample_capacity(n_features)), n_features)
+        return Statistics(moments, RowSample(max(self.objective.sample_size, sample_capacity(n_features))), n_features)
 
     def seeded(self) -> Problem:
         """Return the problem with the seed of its training drawn, after a check of what training starts from."""
@@ -221,7 +221,7 @@ class Problem:
         inside = {**rows} | {name: part + offset for name, part in centred.items()}
         # Which rows are sampled, in what order, and who they are: hashes of the rows as they came, not of coordinates.
         self._identify(statistics, rows)
-        sample = RowSample(self.objective.sample_size or sample_capacity(len(basis)))
+        sample = RowSample(max(self.objective.sample_size, sample_capacity(len(basis))))
         statistics.sample = self._sample(sample, rows).in_basis(basis)
         statistics.basis = basis
         return self.solve(statistics, inside).from_basis(basis), statistics

@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike
 
 from firstk._base.checks import bad_parameter, check_choice, check_prefix, check_verbose
 from firstk._base.progress import Verbose, showing
-from firstk.data.task import Data, Pairs, Rows, Search
+from firstk.data.task import Data, Pairs, Rows, Search, n_rows
 from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.exceptions import InvalidInputError
-from firstk.metrics import chance, scorers
+from firstk.metrics import scorers
 from firstk.metrics.bootstrap import PerRowScores, bootstrap_interval, check_confidence
 from firstk.metrics.scorers import AS_IT_IS, Scorer, Storage
 from firstk.quality.curve import PrefixCurve
@@ -208,6 +208,87 @@ _WAYS: dict[object, str] = {
 # Metrics of judged documents, the usual one first.
 SEARCH = ("ndcg@10", "mrr@10", "relevant_recall@100")
 _LABELS = ("y", "reference")
+
+
+# -- the score of guessing ------------------------------------------------------------------------------------------
+
+
+def guessed_label(data: Rows) -> float | None:
+    """Return the accuracy of guessing: always the label that is most frequent among the references, or one of them."""
+    if data.y is None or data.reference is None or data.reference.y is None:
+        return None
+    labels, counts = np.unique(np.asarray(data.reference.y), return_counts=True)
+    share = np.array([np.mean(np.asarray(data.y) == label) for label in labels])
+    return float(max(share[counts.argmax()], share @ counts / counts.sum()))
+
+
+def no_relation(data: Data) -> float | None:
+    """Return 0: the correlation or R² of what has nothing to do with the targets."""
+    return 0.0
+
+
+def random_partner(data: Pairs) -> float | None:
+    """Return the chance that ten right sides drawn at random hold the partner."""
+    return min(1.0, 10 / n_rows(data.right))
+
+
+def random_ranking(measure: str, at: int) -> Callable[[Search], float | None]:
+    r"""Return what gives the expected score of documents in random order, by a measure of `firstk.metrics.search`.
+
+    Of a query with R relevant documents among N: each of them is at each rank with probability 1 / N, so that nDCG is
+    :math:`\sum_{r \le 10} 1 / \log_2(r + 1)` times the mean grade over the largest possible gain, and recall is the
+    share of the ranks that are looked at. The first of them is at rank r with probability
+    :math:`R / (N - r + 1) \prod_{i < r} (1 - R / (N - i + 1))`, of which MRR is the mean of 1 / r.
+    """
+
+    def chance(data: Search) -> float | None:
+        relevance = np.asarray(data.relevance)
+        relevance = relevance[relevance[:, 2] > 0]
+        if not len(relevance):
+            return None
+        weights = None if data.weight is None else np.asarray(data.weight, dtype=float)
+        scores, counts = [], []
+        order = np.argsort(relevance[:, 0], kind="stable")
+        queries, first = np.unique(relevance[order, 0], return_index=True)
+        for query, grades in zip(queries.tolist(), np.split(relevance[order, 2], first[1:]), strict=True):
+            among = _candidates(data, query)
+            scores.append(_EXPECTED[measure](grades.astype(float), max(among, len(grades)), at))
+            counts.append(1.0 if weights is None else float(weights[query]))
+        return float(np.average(scores, weights=counts)) if sum(counts) > 0 else None
+
+    return chance
+
+
+def _candidates(data: Search, query: int) -> int:
+    """Return how many documents a query looks among."""
+    among = n_rows(data.documents)
+    if data.query_field is not None and data.document_field is not None:
+        among = int(np.sum(np.asarray(data.document_field) == np.asarray(data.query_field)[query]))
+    return among - (data.query_rows is not None and int(np.asarray(data.query_rows)[query]) >= 0)
+
+
+def _random_ndcg(grades: np.ndarray, n: int, at: int) -> float:
+    discounts = 1 / np.log2(np.arange(2, min(at, n) + 2))
+    best = np.sort(grades)[::-1][: len(discounts)]
+    return float(discounts.sum() * grades.sum() / n / (best @ discounts[: len(best)]))
+
+
+def _random_mrr(grades: np.ndarray, n: int, at: int) -> float:
+    expected, none_before = 0.0, 1.0
+    for rank in range(1, min(at, n) + 1):
+        here = min(1.0, len(grades) / (n - rank + 1))
+        expected += none_before * here / rank
+        none_before *= 1 - here
+    return expected
+
+
+def _random_recall(grades: np.ndarray, n: int, at: int) -> float:
+    return min(at, n) / n
+
+
+_EXPECTED = {"ndcg": _random_ndcg, "mrr": _random_mrr, "recall": _random_recall}
+
+
 METRICS: dict[str, Metric] = {
     "explained_variance": Metric(
         scorers.explained_variance,
@@ -226,7 +307,7 @@ METRICS: dict[str, Metric] = {
         Rows,
         "R^2 of the best linear readout of the targets",
         scorers.raw_r2,
-        chance=chance.no_relation,
+        chance=no_relation,
         needs=("y",),
     ),
     "1nn_accuracy": Metric(
@@ -234,7 +315,7 @@ METRICS: dict[str, Metric] = {
         Rows,
         "share of rows whose nearest reference row, by cosine, has their label",
         scorers.raw_neighbor_accuracy,
-        chance=chance.guessed_label,
+        chance=guessed_label,
         needs=_LABELS,
     ),
     "probe_accuracy": Metric(
@@ -242,7 +323,7 @@ METRICS: dict[str, Metric] = {
         Rows,
         "accuracy of the best least-squares probe",
         scorers.raw_probe_accuracy,
-        chance=chance.guessed_label,
+        chance=guessed_label,
         needs=_LABELS,
     ),
     "head_accuracy": Metric(
@@ -268,34 +349,34 @@ METRICS: dict[str, Metric] = {
         Pairs,
         "Spearman correlation of cosine and score",
         scorers.raw_spearman,
-        chance=chance.no_relation,
+        chance=no_relation,
     ),
     "positive_recall@10": Metric(
         scorers.positive_recall,
         Pairs,
         "share of partners among the ten nearest",
         scorers.raw_positive_recall,
-        chance=chance.random_partner,
+        chance=random_partner,
     ),
     "ndcg@10": Metric(
         scorers.search("ndcg", 10),
         Search,
         "how high the relevant documents stand in the first ten results, from 0 (none there) to 1 (all on top)",
         scorers.raw_search("ndcg", 10),
-        chance=chance.random_ranking("ndcg", 10),
+        chance=random_ranking("ndcg", 10),
     ),
     "mrr@10": Metric(
         scorers.search("mrr", 10),
         Search,
         "one over the rank of the first relevant document; 0 if it is not in the first ten results",
         scorers.raw_search("mrr", 10),
-        chance=chance.random_ranking("mrr", 10),
+        chance=random_ranking("mrr", 10),
     ),
     "relevant_recall@100": Metric(
         scorers.search("recall", 100),
         Search,
         "share of the relevant documents that are in the first hundred results",
         scorers.raw_search("recall", 100),
-        chance=chance.random_ranking("recall", 100),
+        chance=random_ranking("recall", 100),
     ),
 }

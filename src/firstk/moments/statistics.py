@@ -24,7 +24,7 @@ from firstk.moments.pairs import PairMoments
 
 _FIRST_PASS = 4096
 # Rows sampled for quantizers where the objective needs none, and numbers in them at most.
-_SAMPLE_ROWS, _FEWEST_SAMPLED, _SAMPLE_NUMBERS = 8192, 256, 2**25
+_SAMPLE_ROWS, _FEWEST_SAMPLED, _SAMPLE_NUMBERS = 2**16, 256, 2**24
 # Columns that hold vectors; others hold what belongs to them.
 VECTORS = ("X", "left", "right")
 
@@ -120,6 +120,10 @@ class RowSample:
         """Return the given rows of every column."""
         return {name: part[rows] for name, part in self.columns.items()}
 
+    def first(self, rows: int) -> RowSample:
+        """Return the rows of lowest hash: what a sample of that capacity would hold."""
+        return self.part(np.arange(min(rows, len(self))))
+
     def part(self, rows: np.ndarray) -> RowSample:
         """Return a sample of the given rows of this one, in ascending order, which is that of their hashes."""
         cut = RowSample(self.capacity)
@@ -179,7 +183,7 @@ def _in_order(first: np.ndarray, second: np.ndarray, order: np.ndarray) -> np.nd
 
 
 def sample_capacity(n_features: int) -> int:
-    """Return how many rows are sampled of a stream whose objective needs none: 8,192, fewer of very wide ones."""
+    """Return how many rows are sampled of a stream whose objective needs none: 65,536, fewer of wide ones."""
     return min(_SAMPLE_ROWS, max(_FEWEST_SAMPLED, _SAMPLE_NUMBERS // n_features))
 
 

@@ -128,8 +128,8 @@ def _single(X: np.ndarray) -> np.ndarray:
 
 
 def _vectors(statistics: Statistics) -> np.ndarray:
-    """Return the vectors of a sample: its rows, or left, right, left, right, ... of its pairs."""
-    sample = statistics.sample
+    """Return the vectors of the first rows of a sample: its rows, or left, right, left, right, ... of its pairs."""
+    sample = statistics.sample.first(SAMPLE_ROWS)
     if "X" in sample:
         return sample["X"]
     left, right = sample["left"], sample["right"]

@@ -64,7 +64,9 @@ def choose(table: Evaluation, limits: Limits) -> Choice:
             )
         found = replace(found, shares=np.array([point.score for point in table.points]), draws=found.draws[:0])
     own = _allowed(table, limits, own=True)
-    rule = _Rule(found, limits, _shares_over_all(table, limits.relative_to), _as_simple(table.label))
+    # PCA and uncentred SVD are as simple as each other.
+    as_simple = tuple(code for name, code in SOLVED.items() if table.label in SOLVED and name != table.label)
+    rule = _Rule(found, limits, _shares_over_all(table, limits.relative_to), as_simple)
     offers = _offers(rule, table, own, _allowed(table, limits, own=False) & (limits.k is None))
     if whole <= 0:
         offers = [replace(offer, share=None, low=None, high=None) for offer in offers if offer.reason != "share"]
@@ -396,11 +398,6 @@ def simpler_codes(objective: str) -> tuple[str, ...]:
     (('plain truncation', 'PCA', 'uncentred SVD'), ('plain truncation',))
     """
     return ("plain truncation",) if objective in SOLVED else ("plain truncation", *SOLVED.values())
-
-
-def _as_simple(objective: str) -> tuple[str, ...]:
-    """Return the baselines that are as simple as the code of an objective: PCA and uncentred SVD are to each other."""
-    return tuple(code for name, code in SOLVED.items() if objective in SOLVED and name != objective)
 
 
 def _allowed(table: Evaluation, limits: Limits, *, own: bool) -> np.ndarray:

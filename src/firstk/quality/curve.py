@@ -287,16 +287,14 @@ class PrefixCurve(JsonRecord):
             f"{self.score[0]:.4g} to {self.score[-1]:.4g}{given})"
         )
 
-    def _interval_heading(self) -> str:
-        return "" if self.confidence is None else f"   {self.confidence:.3g} interval"
-
     def _interval(self, i: int) -> str:
         return "" if self.low is None or self.high is None else f"  {self.low[i]:.4f} to {self.high[i]:.4f}"
 
     def __str__(self) -> str:
         title = ": ".join(part for part in (self.label, self.metric) if part)
         width = max(3, len(str(self.k[-1])))
-        rows = [f"{'k':>{width}}   score{self._interval_heading()}"]
+        heading = "" if self.confidence is None else f"   {self.confidence:.3g} interval"
+        rows = [f"{'k':>{width}}   score{heading}"]
         shown = shown_lengths(self.k)
         rows += [f"{k:>{width}}  {score:.4f}{self._interval(i)}" for i, (k, score) in enumerate(self) if k in shown]
         given = [] if self.input_score is None else [f"input: {self.input_score:.4f}"]
