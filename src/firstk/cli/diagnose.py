@@ -74,13 +74,19 @@ def _read(place: VectorSource, kind: str, quiet: bool) -> tuple[Gathered, Trials
 
     The number of rows is 0 where all were read that there are.
     """
+    from firstk.advice.diagnosis import log_trials
+    from firstk.advice.judgements import read_side
+    from firstk.data.task import Search
+
     place.check()
     if not place.judged:
         gathered, total = _gathered(place, kind, quiet)
-        return gathered, None, place, total
+        trials = None
+        if place.queries is not None:
+            trials = log_trials(Search(read_side(place.queries, place).X, gathered.sample["X"]))
+        return gathered, trials, place, total
     from firstk.advice.diagnosis import gather, trials_of
     from firstk.advice.judgements import read_columns, read_judged
-    from firstk.data.task import Search
 
     if place.relevance is not None and (place.label is not None or place.labels is not None):
         raise InvalidInputError("Judgements take the place of labels: leave --label out, or --relevance.")

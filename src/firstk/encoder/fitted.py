@@ -149,7 +149,7 @@ class FittedEncoder:
     learned : ndarray of uint64 or None
         Hashes of the queries and documents in the pairs of the fit, ascending
         (`firstk.moments.fingerprint.pair_hashes`), so that new queries, and searches for new documents, can be told
-        from others; None of a fit on rows.
+        from others; of a fit on rows, the lowest hashes of these (`taught_hashes`).
     profile : RowProfile or None
         What the rows of the fit were like under this encoder, with which `check` compares later rows.
     """

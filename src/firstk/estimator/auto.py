@@ -90,7 +90,10 @@ def choose(
     """
     sample = statistics.sample
     n = min(len(sample), MOST_ROWS)
-    if n < 4 * N_FOLDS:
+    pairs = objective.supervision == "pairs"
+    few = n < 4 * N_FOLDS
+    folds: tuple[Folds, Folds] = ([], []) if few else _pair_folds(sample, n) if pairs else (_row_folds(sample, n), [])
+    if few or not (pairs or _all_have_two_classes(sample, folds[0])):
         if (settled := _shrunk_by_formula(objective, statistics)) is not None:
             return Choice(settled, ())
         raise InvalidInputError(
@@ -99,8 +102,6 @@ def choose(
         )
     candidates = objective.candidates()
     omega = objective.conventions.omega if omega is None else omega
-    pairs = objective.supervision == "pairs"
-    folds = _pair_folds(sample, n) if pairs else (_row_folds(sample, n), [])
     total = sum(map(len, folds))
     with statistics.sharing(), progress_bar(total * len(candidates), "choosing settings", "fit", verbose) as done:
         trial = _Trial(statistics, n, accumulate, prepare, solve, omega, _Progress(done, len(candidates), total))
@@ -222,6 +223,12 @@ def _row_folds(sample: RowSample, n: int) -> Folds:
     if labelled and any(len(np.unique(y[kept])) < len(np.unique(y)) for kept, _ in together):
         return _folds(number)
     return together
+
+
+def _all_have_two_classes(sample: RowSample, folds: Folds) -> bool:
+    """Return whether the rows to fit on hold at least two classes in every fold, where rows have labels."""
+    y = np.asarray(sample["y"]) if "y" in sample else np.zeros(0)
+    return y.ndim != 1 or y.dtype.kind == "f" or not len(y) or all((y[kept] != y[kept[0]]).any() for kept, _ in folds)
 
 
 def _folds(number: np.ndarray) -> Folds:

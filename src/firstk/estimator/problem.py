@@ -54,7 +54,13 @@ from firstk.estimator.auto import MOST_ROWS
 from firstk.estimator.query_mean import with_own_mean
 from firstk.exceptions import FewRowsWarning, IllegalCombinationError, InvalidInputError
 from firstk.metrics.curve import METRICS
-from firstk.moments.fingerprint import Fingerprint, fingerprint_and_priorities, pair_hashes, row_priorities
+from firstk.moments.fingerprint import (
+    Fingerprint,
+    fingerprint_and_priorities,
+    pair_hashes,
+    row_priorities,
+    taught_hashes,
+)
 from firstk.moments.moments import Moments
 from firstk.moments.pairs import PairMoments
 from firstk.moments.statistics import VECTORS, RowSample, Statistics, lowest_rows, sample_capacity
@@ -151,15 +157,16 @@ class Problem:
         if not self.objective.sample_size and rows.get("weight") is None and "right" not in rows:
             statistics.fingerprint, priorities = fingerprint_and_priorities(rows)
             statistics.sample.update(rows, priorities)
+            statistics.learned = taught_hashes(rows["X"], priorities if rows.get("y") is None else None)
             return
         self._sample(statistics.sample, rows)
         self._identify(statistics, rows)
 
     @staticmethod
     def _identify(statistics: Statistics, rows: Rows) -> None:
-        """Note who the rows are, as they came; of pairs, which queries and documents are in them too."""
+        """Note who the rows are, as they came, all together and one by one."""
         statistics.fingerprint = Fingerprint.of(rows)
-        statistics.learned = pair_hashes(rows) if "right" in rows else None
+        statistics.learned = pair_hashes(rows) if "right" in rows else taught_hashes(rows["X"])
 
     def _moments_of(self, rows: Rows) -> Moments | PairMoments:
         """Return the moments of rows or pairs."""

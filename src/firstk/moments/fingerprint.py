@@ -22,6 +22,8 @@ _WHOLE = 2**64
 # Each column has multipliers of its own, so that a label is not mistaken for a number of the vector.
 _COLUMNS = ("X", "y", "weight", "left", "right", "scores")
 _BLOCK_ROWS = 4096
+# Hashes of rows that a model keeps.
+MOST_TAUGHT = 8192
 # Few enough that they stay in the cache.
 _PRIORITY_ROWS = 256
 
@@ -145,6 +147,43 @@ def document_hashes(documents: Rows) -> np.ndarray:
     (2, True)
     """
     return np.unique(row_priorities({"X": documents}))
+
+
+def taught_hashes(X: Rows, hashes: np.ndarray | None = None) -> np.ndarray:
+    """Return the lowest distinct hashes of vectors, by which a model knows rows that it has learned from: all of few.
+
+    `hashes` are `row_priorities` of the vectors alone, where they are at hand.
+    """
+    return np.unique(row_priorities({"X": X}) if hashes is None else hashes)[:MOST_TAUGHT]
+
+
+def taught_rows(X: Rows, taught: np.ndarray) -> tuple[np.ndarray, float]:
+    """Tell which rows a model has learned from, and how large a share of them that is.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, p)
+    taught : ndarray of uint64
+        The `taught_hashes` of the model. Where they are only a part of all, the share is that of the rows whose hashes
+        are low enough to be among them.
+
+    Returns
+    -------
+    known : ndarray of bool of shape (n,)
+    share : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.arange(12.0).reshape(6, 2)
+    >>> known, share = taught_rows(X, taught_hashes(X[:3]))
+    >>> known.tolist(), share
+    ([True, True, True, False, False, False], 0.5)
+    """
+    hashes = row_priorities({"X": X})
+    known = np.isin(hashes, taught)
+    low = hashes <= taught[-1] if len(taught) >= MOST_TAUGHT else np.ones(len(hashes), dtype=bool)
+    return known, float(known[low].mean()) if low.any() else 0.0
 
 
 def pair_hashes(pairs: Mapping[str, Rows]) -> np.ndarray:

@@ -39,6 +39,22 @@ class LoggedLoss(dict[str, Tensor]):
         """Return only the loss that is minimized."""
         return [self["full_prefix"]]
 
+    def __mul__(self, factor: float | Tensor) -> Tensor:
+        """Return the scaled loss as a tensor, as losses around this one take it, such as AdaptiveLayerLoss."""
+        return self["full_prefix"] * factor
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: float | Tensor) -> Tensor:
+        """Return the divided loss as a tensor."""
+        return self["full_prefix"] / divisor
+
+    def __add__(self, other: float | Tensor) -> Tensor:
+        """Return the loss and another one together, as a tensor."""
+        return self["full_prefix"] + other
+
+    __radd__ = __add__
+
     def backward(self) -> None:
         """Backpropagate the loss, for custom training loops."""
         self["full_prefix"].backward()

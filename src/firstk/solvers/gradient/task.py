@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from firstk.contracts import Ordering, View
-from firstk.losses.functional.draws import Stratum
+from firstk.losses.functional.sampling import Stratum
 from firstk.solvers.gradient.losses.base import BaseTrainingLoss, PrefixSum
 from firstk.solvers.gradient.networks import Model
 from firstk.solvers.gradient.processes import SingleProcess

@@ -158,7 +158,7 @@ class CrossEntropy(BaseTrainingLoss):
         omega = as_tensor(prefix_sum.weights.omega, C)
         rest = omega.clone()
         rest[: len(model.own_weight)] = 0
-        if few_lengths(prefix_sum.weights, True, len(model.own_weight)) or not use_compiled(
+        if few_lengths(prefix_sum.weights, "compiled", len(model.own_weight)) or not use_compiled(
             "auto", C, "classification"
         ):
             return None
