@@ -112,10 +112,9 @@ def candidates_for(task: Task, balance: float | None = None) -> tuple[Candidate,
             Candidate("regression, shrinkage auto", Regression(shrinkage="auto")),
         )
         return (*plain, *supervised, *mixtures, neighbors)
-    supervised = (Candidate("fisher", Fisher()), Candidate("fisher, shrinkage auto", Fisher(shrinkage="auto")))
     return (
         *plain,
-        *supervised,
+        Candidate("fisher", Fisher()),
         Candidate("error_bound", ErrorBound()),
         *mixtures,
         neighbors,
