@@ -38,7 +38,10 @@ RECORD, FIGURE = ROOT / "results" / "beyond_labels.json", ROOT / "docs" / "image
 KS, SEEN, DRAWS = (4, 8, 16, 32, 64), 50, (11, 12)
 SETTINGS: dict[str, dict[str, Any]] = {
     "principal components": {"": "reconstruction"},
-    "Fisher": {"": Fisher(), **{f"reconstruction={r}": Fisher(reconstruction=r) for r in (0.1, 0.3, 0.5, 0.7, 0.9)}},
+    "Fisher": {
+        "": Fisher(None),
+        **{f"reconstruction={r}": Fisher(None, reconstruction=r) for r in (0.1, 0.3, 0.5, 0.7, 0.9)},
+    },
     "ErrorBound": {"": ErrorBound(), "shrinkage=0.5": ErrorBound(shrinkage=0.5)},
     "Mixture": {"": Mixture(), **{f"lam={lam:g}": Mixture(lam=lam) for lam in (0.1, 10.0, 100.0)}},
     "Classification": {

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.harness import Claim, duel, peak, peak_memory, reset_peak
-from firstk import Moments, PrefixEncoder
+from firstk import Fisher, Moments, PrefixEncoder
 from firstk.exceptions import MissingDataError
 
 MODULE = "benchmarks.core"
@@ -72,7 +72,7 @@ def contenders(X: np.ndarray, y: np.ndarray) -> dict[str, Callable[[], object]]:
         RECONSTRUCTION.ours: lambda: PrefixEncoder(64).fit(X),
         "PCA(covariance_eigh)": lambda: _pca(X, "covariance_eigh"),
         "PCA(randomized)": lambda: _pca(X, "randomized"),
-        FISHER.ours: lambda: PrefixEncoder(objective="fisher").fit(X, y),
+        FISHER.ours: lambda: PrefixEncoder(objective=Fisher(shrinkage=None)).fit(X, y),
         "LDA(eigen)": lambda: _lda(X, y),
         STREAMING.ours: lambda: _stream(X),
         "bare X.T @ X": lambda: _bare(X),

@@ -1,6 +1,7 @@
 """FunnelIndex beside faiss's fast indices at recall@10 of 0.99, one thread: build time, memory, queries a second.
 
     python -m benchmarks.funnel                 120,000 x 784, MNIST and Fashion-MNIST
+    python -m benchmarks.funnel --text          1,000,000 x 384, made of sentences embedded by MiniLM
     python -m benchmarks.funnel --synthetic     1,000,000 x 384, clusters with a spectrum like that of text
 
 Each index is given what it takes to find 0.99 of the ten nearest rows of some queries (faiss: efSearch or nprobe, the
@@ -18,6 +19,7 @@ import argparse
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -54,6 +56,25 @@ def synthetic(rows: int) -> tuple[np.ndarray, np.ndarray]:
         noise = rng.standard_normal((count, WIDTH), dtype=np.float32)
         made[start : start + count] = (centres[rng.integers(0, CLUSTERS, count)] + 0.7 * noise) @ mixing
     made /= np.linalg.norm(made, axis=1, keepdims=True)
+    return made[:rows], made[rows:]
+
+
+def text(rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows and queries: real embeddings, each moved by 0.7 of the difference between two real neighbors."""
+    import faiss
+
+    folder = Path(os.environ["FIRSTK_DATA"])
+    files = [np.load(path) for path in sorted(folder.glob("*/*_minilm.npz"))]
+    parts = [file[name] for file in files for name in file.files if file[name].ndim == 2]
+    pool = np.unique(np.concatenate([part for part in parts if part.shape[1] == WIDTH]).astype(np.float32), axis=0)
+    pool /= np.linalg.norm(pool, axis=1, keepdims=True)
+    near = faiss.knn(pool, pool, 6, faiss.METRIC_INNER_PRODUCT)[1][:, 1:]
+    rng, made = np.random.default_rng(0), np.empty((rows + QUERIES, WIDTH), np.float32)
+    for start in range(0, len(made), 50_000):
+        part = made[start : start + 50_000]
+        a, b = rng.integers(0, len(pool), (2, len(part)))
+        part[:] = pool[a] + 0.7 * (pool[b] - pool[near[b, rng.integers(0, near.shape[1], len(part))]])
+        part /= np.linalg.norm(part, axis=1, keepdims=True)
     return made[:rows], made[rows:]
 
 
@@ -148,12 +169,15 @@ def measured(X: np.ndarray, Q: np.ndarray, what: str, names: Iterable[str]) -> l
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--synthetic", action="store_true")
-    parser.add_argument("--rows", type=int, default=ROWS, help="of the synthetic set")
+    parser.add_argument("--text", action="store_true")
+    parser.add_argument("--rows", type=int, default=ROWS, help="of the sets that are made")
     parser.add_argument("--only", nargs="*", default=["faiss HNSW32", "faiss IVF-Flat", "faiss IVF-PQ, refined"])
     parser.add_argument("--record", action="store_true", help="add the rows to results/waiting.json")
     given = parser.parse_args()
-    data, queries = synthetic(given.rows) if given.synthetic else images()
-    title = f"{len(data):,} x {data.shape[1]}" + (" synthetic" if given.synthetic else " MNIST and Fashion-MNIST")
+    made = {"synthetic": synthetic, "text": text}
+    kind = "synthetic" if given.synthetic else "text" if given.text else "MNIST and Fashion-MNIST"
+    data, queries = made[kind](given.rows) if kind in made else images()
+    title = f"{len(data):,} x {data.shape[1]} {kind}"
     with threadpool_limits(1):
         results = measured(data, queries, title, given.only)
     if given.record:

@@ -59,7 +59,7 @@ SETS: dict[str, Callable[[], Split]] = {
 }
 CLOSED: dict[str, object] = {
     "reconstruction (PCA)": "reconstruction",
-    "fisher (LDA)": Fisher(),
+    "fisher (LDA)": Fisher(shrinkage=None),
     "fisher, shrinkage auto": Fisher(shrinkage="auto"),
     "error_bound": ErrorBound(),
 }

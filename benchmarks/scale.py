@@ -22,7 +22,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.harness import Claim, best_times, peak, report
-from firstk import PrefixEncoder
+from firstk import Fisher, PrefixEncoder
 from firstk._base.concurrency import cores
 from firstk.data.files import open_vectors
 from firstk.data.files.column_files import open_column
@@ -64,7 +64,7 @@ def stream(folder: Path, rows: int | None = None) -> Chunks:
 
 def ours(folder: Path, objective: str, workers: int | None = None, rows: int | None = None) -> PrefixEncoder:
     """Fit from the files."""
-    encoder = PrefixEncoder(K, objective=objective)
+    encoder = PrefixEncoder(K, objective=Fisher(shrinkage=None) if objective == "fisher" else objective)
     fit_stream(encoder, stream(folder, rows), workers=workers)
     return encoder
 

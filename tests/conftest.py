@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+# Read when triton is imported, by whatever imports it first: its kernels are tested on the CPU.
+os.environ.setdefault("TRITON_INTERPRET", "1")
+
 # Folders whose tests start processes, train or wait: they run first, and quick ones fill the gaps at the end.
 SLOW_FOLDERS = ("papers", "integrations", "search", "docs", "cli", "evaluation", "solvers")
 # The folders of the wings and of the papers.

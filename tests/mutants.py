@@ -81,12 +81,14 @@ MODULES: dict[str, tuple[int, tuple[str, ...]]] = {
     "solvers/closed_form.py": (12, (*_SOLVED, "tests/parity/test_pca_lda.py")),
     "_base/linalg.py": (10, _SOLVED),
     "losses/functional/cross_entropy.py": (10, ("tests/losses/functional/test_cross_entropy.py", *_PLAIN)),
-    "losses/functional/cross_entropy_torch.py": (10, ("tests/losses/functional/test_cross_entropy.py", *_PLAIN)),
+    "losses/functional/sweep_torch.py": (
+        14,
+        ("tests/losses/functional/test_cross_entropy.py", "tests/losses/functional/test_contrastive.py", *_PLAIN),
+    ),
     "losses/functional/contrastive.py": (
         10,
         ("tests/losses/functional/test_contrastive.py", "tests/losses/functional/test_sampling.py", *_PLAIN),
     ),
-    "losses/functional/contrastive_torch.py": (8, ("tests/losses/functional/test_contrastive.py", *_PLAIN)),
     "losses/functional/cosine.py": (8, (*_COSINES, "tests/losses/functional/test_contrastive.py", *_PLAIN)),
     "losses/functional/cosent.py": (6, (*_COSINES, *_PLAIN)),
     "losses/functional/reconstruction.py": (12, _LINEAR),

@@ -176,7 +176,7 @@ def test_a_report_is_small_and_reads_back(found):
 
 def test_without_labels_their_parts_are_left_out_with_a_note(digits, fit_on):
     found, _ = report_on(*fit_on("reconstruction", digits.X), Asked(settings=SMALL))
-    assert [each.metric for each in found.evaluations] == ["readback_variance"]
+    assert [each.metric for each in found.evaluations] == ["recall@10", "readback_variance"]
     assert found.axes.usefulness == ()
     assert found.axes.rank_correlation is None
     assert found.images is None

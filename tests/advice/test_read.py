@@ -102,7 +102,7 @@ def test_an_objective_that_does_not_look_at_judgements_has_all_queries_held_out(
     found = evaluate(encoder, task.held_out, precisions=["float32"], baselines=False)
     assert found.n_evaluated == M
     np.testing.assert_allclose(found.curve().score, expected.score, atol=1e-12)
-    assert told_apart(task.held_out, encoder.encoder_.learned).seen is None
+    assert found.n_known is None
     assert fitted(search(), "0", "reconstruction")[0].held_out is None
 
 
@@ -246,3 +246,36 @@ def test_baselines_are_fitted_on_rows_that_nobody_searches(tmp_path):
     codes = evaluate(encoder, task.held_out, precisions=["float32"], draws=2).codes
     assert {"plain truncation", "random dimensions"} <= set(codes)
     assert not {"PCA", "uncentred SVD"} & set(codes)
+
+
+@pytest.mark.parametrize("share", ["0.25", "0", "1", "mine.npy"])
+def test_queries_without_judgements_are_a_log_of_which_a_part_asks(folder, share):
+    np.save("mine.npy", QUERIES[:7] + 1.0)
+    place = VectorSource("docs.parquet", queries="queries.parquet")
+    task, encoder = fitted(place, share)
+    assert task.train.seen == N  # every row of the store is fitted on
+    log = encoder.encoder_.sample.get("queries", np.empty((0, P)))
+    held = np.empty((0, P)) if task.held_out is None else np.asarray(task.held_out.queries)
+    assert (len(log), len(held)) == {"0.25": (30, 10), "0": (40, 0), "1": (0, 40), "mine.npy": (40, 7)}[share]
+    if share == "0":
+        return
+    assert task.held_out.relevance is None
+    np.testing.assert_allclose(np.sort(np.asarray(task.held_out.documents), axis=0), np.sort(DOCUMENTS, axis=0))
+    found, _ = report_on(encoder, task, Asked())
+    assert [each.metric for each in found.evaluations] == ["recall@10"]
+    assert f"{len(held)} held-out queries" in task.said
+    assert f"among {N} rows of docs.parquet" in task.said
+    later = read_for(encoder.encoder_, Request(place))
+    assert (later.held_out.n, evaluate(encoder, later.held_out, precisions=["float32"]).metric) == (M, "recall@10")
+    with pytest.raises(InvalidInputError, match=r"scored by recall@10. Got 'ndcg@10'"):
+        read_for(encoder.encoder_, Request(place, metric="ndcg@10"))
+
+
+def test_queries_of_another_width_and_with_labels_are_refused(folder):
+    np.save("wide.npy", np.ones((40, P + 1)))
+    with pytest.raises(InvalidInputError, match=r"wide.npy' has vectors of 9 numbers, and .* of 8"):
+        open_task(VectorSource("docs.parquet", queries="wide.npy"), "0.2", 0)
+    with pytest.raises(InvalidInputError, match="ask for different codes"):
+        open_task(VectorSource("docs.parquet", label="part", queries="queries.parquet"), "0.2", 0)
+    with pytest.raises(InvalidInputError, match="filter= belong"):
+        open_task(VectorSource("docs.parquet", queries="queries.parquet", filter="part"), "0.2", 0)

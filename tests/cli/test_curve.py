@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import command_line
-from firstk import Choice, PrefixCurve, PrefixEncoder, Rows, SparsePrefix
+from firstk import Choice, Fisher, PrefixCurve, PrefixEncoder, Rows, SparsePrefix
 from firstk.advice.evaluation_data import _about_labels
 from firstk.advice.records import Report
 from firstk.data import load_digits
@@ -55,7 +55,7 @@ def folder(tmp_path_factory, digits):
     judged = [(q, d, 2) for q in range(N_QUERIES) for d in np.flatnonzero(digits.y_train == digits.y_test[q])[:30]]
     (path / "rows.csv").write_text("query,document,grade\n" + "".join(f"{q},{d},{g}\n" for q, d, g in judged))
     (path / "named.csv").write_text("query,document\n" + "".join(f"q{q},d{d}\n" for q, d, _ in judged))
-    PrefixEncoder(objective="fisher").fit(digits.X_train, digits.y_train).save(path / "fisher")
+    PrefixEncoder(objective=Fisher(None)).fit(digits.X_train, digits.y_train).save(path / "fisher")
     PrefixEncoder(16).fit(digits.X_train).save(path / "pca")
     return path
 
@@ -436,7 +436,7 @@ def test_help_names_every_metric(folder):
             "--reference renamed.npz:COLUMN.",
         ),
         (("pca", "test.npz", "--queries", "queries.npz:often"), "belong to --relevance or --pairs"),
-        (("pca", "test.npz", "--queries", "queries.npz"), "--queries belong to --relevance or --pairs"),
+        (("pca", "documents.npz", "--queries", "queries.npz", "--metric", "ndcg@10"), "are scored by recall@10"),
         (("pca", "test.npz", "--id", ":row"), "--id :row belong to --relevance or --pairs"),
         (("pca", "documents.npz", "--queries", "queries.npz", "--relevance", "named.csv"), "with --id"),
         (("pca", "queries.npz", "--relevance", "rows.csv"), "has no column of ids"),

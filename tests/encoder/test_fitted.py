@@ -46,7 +46,7 @@ def draw(dtype=np.float64):
 
 ENCODERS = {
     "reconstruction": lambda X, y, Y, R, s: PrefixEncoder().fit(X),
-    "fisher": lambda X, y, Y, R, s: PrefixEncoder(5, objective="fisher").fit(X, y),
+    "fisher": lambda X, y, Y, R, s: PrefixEncoder(5, objective=Fisher(None)).fit(X, y),
     "fisher, auto": lambda X, y, Y, R, s: PrefixEncoder(objective=Fisher("auto")).fit(X, y),
     "regression": lambda X, y, Y, R, s: PrefixEncoder(4, objective="regression").fit(X, Y),
     "regression, one target": lambda X, y, Y, R, s: PrefixEncoder(objective=Regression(0.1)).fit(X, Y[:, 0]),

@@ -107,7 +107,7 @@ def test_rows_take_the_most_shrinkage_that_is_level_with_the_best():
     X = (rng.normal(size=(6, 30)) * 0.5)[y] + rng.normal(size=(60, 30)) * np.geomspace(2, 0.3, 30)
     enc = PrefixEncoder(objective=Fisher(shrinkage="auto")).fit(X, y)
     sample = RowSample(1000).update({"X": X, "y": y})
-    means = {a: slow_score(sample["X"], sample["y"], a).mean() for a in (0.1, 0.3, 0.5, 0.7, 0.9)}
+    means = {a: slow_score(sample["X"], sample["y"], a).mean() for a in (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)}
     assert {trial["shrinkage"]: trial["score"] for trial in enc.encoder_.record.auto} == pytest.approx(means)
     # Sixty rows cannot tell any of them apart: what decides is the tolerance.
     assert enc.objective_.shrinkage == max(a for a, mean in means.items() if mean >= max(means.values()) - 0.005)

@@ -400,7 +400,7 @@ def test_some_constant_columns_are_left_out():
     enc = PrefixEncoder().fit(rows)
     assert enc.n_components_ == P - 1
     assert np.abs(enc.components_[:, 1]).max() < 1e-12
-    fisher = PrefixEncoder(4, objective="fisher").fit(rows, Y)
+    fisher = PrefixEncoder(4, objective=Fisher(None)).fit(rows, Y)
     assert not fisher.components_[:, 1].any()
     assert np.isfinite(fisher.transform(rows)).all()
 
@@ -415,7 +415,7 @@ def test_a_column_that_is_constant_inside_every_class_is_left_out_of_fisher():
 def test_collinear_columns_are_cut_to_the_rank():
     rows = np.hstack([X, X @ np.ones((P, 3))])
     assert PrefixEncoder().fit(rows).n_components_ == P
-    for objective, y in (("reconstruction", None), ("fisher", Y), ("regression", T)):
+    for objective, y in (("reconstruction", None), (Fisher(None), Y), ("regression", T)):
         with pytest.warns(
             RankWarning, match="n_components=8 was requested, but the data have numerical rank 5: 5 comp"
         ):

@@ -57,7 +57,7 @@ def test_those_of_lda(classes):
     rng = np.random.default_rng(classes)
     y = rng.integers(classes, size=400)
     X = rng.normal(size=(400, 6)) + 2 * rng.normal(size=(classes, 6))[y]
-    enc, lda = PrefixEncoder(objective="fisher").fit(X, y), LinearDiscriminantAnalysis().fit(X, y)
+    enc, lda = PrefixEncoder(objective=Fisher(None)).fit(X, y), LinearDiscriminantAnalysis().fit(X, y)
     for name in ("means_", "priors_", "explained_variance_ratio_"):
         np.testing.assert_allclose(getattr(enc, name), getattr(lda, name), rtol=1e-9)
     assert enc.coef_.shape == lda.coef_.shape

@@ -38,7 +38,7 @@ def test_settings_of_every_axis_are_parameters():
 def test_a_name_has_the_settings_of_its_defaults():
     found = PrefixEncoder(objective="fisher", solver="gradient").get_params()
     assert found["objective"] == "fisher"
-    assert found["objective__shrinkage"] is None
+    assert found["objective__shrinkage"] == "auto"
     assert found["solver__epochs"] == "auto"
     assert not any(name.startswith("ordering__") for name in PrefixEncoder(ordering="sparse_prefix").get_params())
 
@@ -86,7 +86,11 @@ def test_members_are_replaced_and_not_changed():
         ({}, {"network__hidden": (1,)}, "network='linear', which has no settings.*'mlp'"),
         ({"ordering": "sparse_prefix"}, {"ordering__estimator": "exact"}, "needs the setting ordering__prefixes too"),
         ({"objective": "denoising"}, {"objective__noise__sigma": 1}, "Invalid parameter 'sigma' for Masking"),
-        ({"objective": "fisher"}, {"objective__shrinkage__a": 1}, "Invalid parameter 'a' for shrinkage=None of Fisher"),
+        (
+            {"objective": "fisher"},
+            {"objective__shrinkage__a": 1},
+            "Invalid parameter 'a' for shrinkage='auto' of Fisher",
+        ),
     ],
 )
 def test_unknown_settings_are_refused_and_nothing_changes(given, changes, message):

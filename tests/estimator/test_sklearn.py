@@ -11,7 +11,7 @@ from firstk import Classification, Denoising, Fisher, GaussianNoise, Gradient, P
 
 ENCODERS = [
     PrefixEncoder(),
-    PrefixEncoder(objective="fisher"),
+    PrefixEncoder(objective=Fisher(None)),
     PrefixEncoder(objective=Fisher(shrinkage=0.1)),
     PrefixEncoder(objective="regression"),
     PrefixEncoder(objective="mixture"),
@@ -24,7 +24,7 @@ ENCODERS = [
 if importlib.util.find_spec("torch") is not None:
     ENCODERS += [
         PrefixEncoder(solver=Gradient(epochs=5)),
-        PrefixEncoder(objective="fisher", solver=Gradient(epochs=5)),
+        PrefixEncoder(objective=Fisher(None), solver=Gradient(epochs=5)),
         PrefixEncoder(objective=Classification(0.5), solver=Gradient(epochs=2)),
     ]
 

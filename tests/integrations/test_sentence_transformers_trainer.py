@@ -80,3 +80,20 @@ def test_scored_pairs_and_the_model_card(tiny_model, sentences, tmp_path):
     card = (tmp_path / "model" / "README.md").read_text()
     assert "FullPrefixLoss" in card
     assert '"omega": "uniform"' in card
+
+
+@pytest.mark.parametrize("log_prefixes", [(), (4,)])
+def test_an_adaptive_layer_loss_around_it(tiny_model, sentences, log_prefixes):
+    model = tiny_model().eval()
+    inner = FullPrefixLoss(model, stock.MultipleNegativesRankingLoss(model), log_prefixes=log_prefixes)
+    texts = sentences(6)
+    columns = [model.preprocess(texts[:3]), model.preprocess(texts[3:])]
+    last = stock.AdaptiveLayerLoss(model, inner, prior_layers_weight=0.0, kl_temperature=0.0)
+    alone = inner([dict(column) for column in columns])
+    alone = alone["full_prefix"] if log_prefixes else alone
+    found = last([dict(column) for column in columns], None)
+    assert found.item() == pytest.approx(alone.item(), rel=1e-6)
+    layers = stock.AdaptiveLayerLoss(model, inner)
+    layers([dict(column) for column in columns], None).backward()
+    assert all(part.grad is None or part.grad.isfinite().all() for part in model.parameters())
+    assert any(part.grad is not None and part.grad.any() for part in model.parameters())

@@ -43,7 +43,7 @@ def one_hot(y):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     "objective",
-    [Fisher(), Regression(), Mixture(), Mixture(lam=0.0), Similarity(shrinkage=None), Denoising()],
+    [Fisher(None), Regression(), Mixture(), Mixture(lam=0.0), Similarity(shrinkage=None), Denoising()],
     ids=lambda objective: f"{objective.name}{getattr(objective, 'lam', '')}",
 )
 def test_noise_of_a_millionth_changes_no_neighbors(objective, dtype):
@@ -73,7 +73,7 @@ def test_columns_in_other_units_keep_their_weight():
     rng = np.random.default_rng(3)
     y = rng.integers(3, size=300)
     X = rng.standard_normal((300, 4)) + y[:, None]
-    plain, scaled = (PrefixEncoder(objective=Fisher()).fit(X * units, y) for units in (1.0, [1.0, 1e-9, 1e4, 1.0]))
+    plain, scaled = (PrefixEncoder(objective=Fisher(None)).fit(X * units, y) for units in (1.0, [1.0, 1e-9, 1e4, 1.0]))
     np.testing.assert_allclose(scaled.spectrum_, plain.spectrum_, rtol=1e-6)
 
 

@@ -41,7 +41,7 @@ def test_no_perturbation_separates_better(data, shrinkage, k):
 def test_probabilities_are_the_posterior_of_gaussians_with_one_covariance(data):
     X, y = data
     labels = np.array(["d", "b", "c", "a"])[y]
-    enc = PrefixEncoder(objective="fisher").fit(X, labels)
+    enc = PrefixEncoder(objective=Fisher(None)).fit(X, labels)
     assert enc.classes_.tolist() == ["a", "b", "c", "d"]
     found = enc.predict_proba(X)
     np.testing.assert_allclose(
@@ -76,10 +76,10 @@ def test_labels_of_any_kind(data, labels):
 
 def test_auto_settles_a_shrinkage_that_can_be_read(data):
     X, y = data
-    enc = PrefixEncoder(objective=Fisher(shrinkage="auto")).fit(X, y)
-    assert enc.objective_.shrinkage in (0.1, 0.3, 0.5, 0.7, 0.9)
+    enc = PrefixEncoder(objective="fisher").fit(X, y)
+    assert enc.objective_.shrinkage in (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
     tried = enc.encoder_.record.auto
-    assert [row["shrinkage"] for row in tried] == [0.1, 0.3, 0.5, 0.7, 0.9]
+    assert [row["shrinkage"] for row in tried] == [0.0, 0.1, 0.3, 0.5, 0.7, 0.9]
     chosen = next(row for row in tried if row["shrinkage"] == enc.objective_.shrinkage)
     assert chosen["score"] >= max(row["score"] for row in tried) - 0.02  # within a standard error of the best
     again = PrefixEncoder(objective=Fisher(shrinkage=enc.objective_.shrinkage)).fit(X, y)
@@ -103,7 +103,7 @@ def test_axes_beyond_the_classes_keep_their_digits_beside_a_nearly_constant_colu
     y = np.arange(600) % 3
     X = rng.normal(size=(600, 12)) * np.geomspace(2, 0.5, 12) + rng.normal(size=(3, 12))[y]
     X[:, 11] = 0.1 + 3e-9 * rng.normal(size=600)
-    enc = PrefixEncoder(8, objective="fisher").fit(X, y)
+    enc = PrefixEncoder(8, objective=Fisher(None)).fit(X, y)
     centred = X - np.stack([X[y == c].mean(axis=0) for c in range(3)])[y]
     Sw, V = centred.T @ centred / 600, enc.components_
     np.testing.assert_allclose(V @ Sw @ V.T, np.eye(8), atol=1e-9)

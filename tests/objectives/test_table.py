@@ -140,7 +140,7 @@ GOLDEN = {
 
 OBJECTIVES = {  # name -> objective, what it is fitted on
     "reconstruction": ("reconstruction", "rows"),
-    "fisher": ("fisher", "labels"),
+    "fisher": (Fisher(None), "labels"),
     "fisher, shrinkage 0.3": (Fisher(shrinkage=0.3), "labels"),
     "fisher, reconstruction 0.4": (Fisher(shrinkage=0.1, reconstruction=0.4), "labels"),
     "regression": ("regression", "targets"),
@@ -202,7 +202,7 @@ def test_the_line_of_the_table(objective):
 
 
 def test_default_shrinkages():
-    assert Fisher().shrinkage is None
+    assert Fisher().shrinkage == "auto"
     assert Regression().shrinkage is None
     assert Similarity().for_pairs() == Pairs(shrinkage="auto", neighbor_weight="auto", fidelity=0.5, temperature=0.05)
     assert Similarity().for_rows() == Neighbors(shrinkage=0.5)

@@ -133,7 +133,7 @@ def test_fisher_is_the_generalised_eigenproblem(case):
     unit = 1 / np.sqrt(np.diag(Sw))
     values, vectors = scipy.linalg.eigh(unit[:, None] * Sb * unit, unit[:, None] * Sw * unit)
     values, axes = values[::-1][:4], (vectors.T * unit)[::-1][:4]
-    enc = PrefixEncoder(objective="fisher").fit(X, y)
+    enc = PrefixEncoder(objective=Fisher(None)).fit(X, y)
     assert enc.n_components_ == 4
     condition = np.linalg.cond(unit[:, None] * Sw * unit)
     assert clear_gaps(np.append(values, 0.0), GAP * EPS * condition * values[0])[:4].all()
@@ -154,7 +154,7 @@ def test_fisher_is_sklearn_lda(case, solver):
     singular = case in ("rank deficient", "collinear")
     X, y = labelled(make, np.random.default_rng(4))
     Sw, _ = class_scatters(X, y)
-    enc = PrefixEncoder(objective="fisher").fit(X, y)
+    enc = PrefixEncoder(objective=Fisher(None)).fit(X, y)
     lda = LinearDiscriminantAnalysis(solver=solver).fit(X - X.mean(axis=0), y)
     d = 4
     assert enc.n_components_ == d
@@ -168,7 +168,7 @@ def test_fisher_is_sklearn_lda(case, solver):
 
 def test_fisher_on_rank_deficient_data_stays_in_the_range():
     X, y = labelled(rank_deficient, np.random.default_rng(5))
-    enc = PrefixEncoder(objective="fisher").fit(X, y)
+    enc = PrefixEncoder(objective=Fisher(None)).fit(X, y)
     Sw, Sb = class_scatters(X, y)
     basis = scipy.linalg.orth((X - X.mean(axis=0)).T, rcond=1e-10)
     values = scipy.linalg.eigh(basis.T @ Sb @ basis, basis.T @ Sw @ basis, eigvals_only=True)[::-1]
@@ -194,7 +194,7 @@ def test_fisher_with_more_columns_than_rows(make, shrinkage):
 def test_unregularised_fisher_on_wide_data_keeps_only_what_varies_within_classes():
     X, y = labelled(wide, np.random.default_rng(7), n_classes=4)
     Sw, Sb = class_scatters(X, y)
-    enc = PrefixEncoder(objective="fisher").fit(X, y)
+    enc = PrefixEncoder(objective=Fisher(None)).fit(X, y)
     values, vectors = np.linalg.eigh(Sw)
     kept = vectors[:, values > 1e-10 * values[-1]]
     assert kept.shape[1] == len(X) - 4
@@ -208,7 +208,7 @@ def test_fisher_continues_past_the_classes(make):
     X, y = labelled(make, np.random.default_rng(8))
     p = X.shape[1]
     Sw, _ = class_scatters(X, y)
-    enc = PrefixEncoder(p, objective="fisher").fit(X, y)
+    enc = PrefixEncoder(p, objective=Fisher(None)).fit(X, y)
     assert enc.n_components_ == p
     assert enc.encoder_.pinned == 4
     V = enc.components_
@@ -231,7 +231,7 @@ def test_predict_of_fisher_is_lda():
     rng = np.random.default_rng(9)
     X, y = labelled(tall, rng)
     new = X + rng.standard_normal(X.shape) * X.std()
-    enc = PrefixEncoder(objective="fisher").fit(X, y)
+    enc = PrefixEncoder(objective=Fisher(None)).fit(X, y)
     # Shares of the classes differ here, and scikit-learn's eigen solver divides by n as firstk does.
     lda = LinearDiscriminantAnalysis(solver="eigen").fit(X, y)
     np.testing.assert_array_equal(enc.predict(new), lda.predict(new))
@@ -247,7 +247,7 @@ def test_predict_of_fisher_is_lda_by_svd_when_classes_are_balanced():
     X = tall(rng) + (rng.standard_normal((5, 12)) * 0.3)[y]
     new = X + rng.standard_normal(X.shape) * X.std()
     lda = LinearDiscriminantAnalysis(solver="svd").fit(X, y)
-    np.testing.assert_array_equal(PrefixEncoder(objective="fisher").fit(X, y).predict(new), lda.predict(new))
+    np.testing.assert_array_equal(PrefixEncoder(objective=Fisher(None)).fit(X, y).predict(new), lda.predict(new))
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 7])
@@ -255,7 +255,7 @@ def test_predict_at_a_prefix_is_lda_refitted_on_the_prefix(k):
     rng = np.random.default_rng(11)
     X, y = labelled(tall, rng)
     new = X + rng.standard_normal(X.shape) * X.std()
-    enc = PrefixEncoder(9, objective="fisher").fit(X, y)
+    enc = PrefixEncoder(9, objective=Fisher(None)).fit(X, y)
     lda = LinearDiscriminantAnalysis(solver="eigen").fit(enc.transform(X, k), y)
     np.testing.assert_array_equal(enc.predict(new, k=k), lda.predict(enc.transform(new, k)))
     np.testing.assert_array_equal(enc[:k].predict(new), enc.predict(new, k=k))

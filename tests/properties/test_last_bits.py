@@ -20,9 +20,9 @@ ROWS[:, 7] = 1.5  # and a constant one
 WIDE = RNG.normal(size=(20, 50)) + 3.0  # fewer rows than columns
 ENCODERS = {
     "reconstruction": PrefixEncoder(),
-    "fisher": PrefixEncoder(objective="fisher"),
+    "fisher": PrefixEncoder(objective=Fisher(None)),
     "fisher auto": PrefixEncoder(objective=Fisher(shrinkage="auto")),
-    "fisher continued": PrefixEncoder(8, objective="fisher"),
+    "fisher continued": PrefixEncoder(8, objective=Fisher(None)),
     "neighbors": PrefixEncoder(objective="similarity"),
     "dot products": PrefixEncoder(objective=Similarity(keep="dot_products")),
 }

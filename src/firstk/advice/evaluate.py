@@ -164,7 +164,7 @@ def evaluate(
     if not is_int(draws) or draws < 0:
         raise bad_parameter("draws", "evaluate", "an int of at least 0", draws)
     data = replace(data)  # what rows remember is true while nobody writes into them: within this call
-    data = told_apart(data, fitted.learned)
+    data = told_apart(data, fitted.learned if fitted.record.unit == "pair" else None)
     held = None if store is None else find_store(store, "evaluate")
     if held is not None and not held.forms:
         held = None  # files hold every precision
@@ -264,13 +264,17 @@ def affordable(data: Data, metric: str, most_pairs: int | None) -> Data:
 
 
 def lead_metric(encoder: FittedEncoder, data: Data | None = None) -> str:
-    """Return the metric that an evaluation is about: the objective's own, or the nearest that baselines have too."""
+    """Return the metric that an evaluation is about: the objective's own, or the nearest that baselines have too.
+
+    Vectors without labels or judgements are kept to be searched, so reconstruction leads by recall@10 as well; who
+    wants vectors back asks for readback_variance.
+    """
     own = encoder.record.metric if data is None else settled_metric(encoder, data)
     if isinstance(data, Rows) and data.y is not None and own in UNSUPERVISED:
         return metric_of_target(data.y)  # labels that the objective does not look at say what the codes are for
     labels = encoder.head is not None and encoder.head.classes is not None
     return {
-        "explained_variance": "readback_variance",
+        "explained_variance": "recall@10",
         "head_accuracy": "1nn_accuracy",
         "mixture": "1nn_accuracy" if labels else "r2",
         "pair_agreement": "recall@10",

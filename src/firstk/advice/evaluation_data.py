@@ -9,7 +9,7 @@ import numpy as np
 from firstk._base.rows import half_as_single
 from firstk.advice.evaluate import OWN_METRICS, UNSUPERVISED, lead_metric
 from firstk.advice.inputs import File, VectorSource, open_stream
-from firstk.advice.judgements import read_judged
+from firstk.advice.judgements import read_judged, read_side
 from firstk.advice.read import HELD_OUT, SEED, FileTask, file_name
 from firstk.data.files.column_files import load_columns
 from firstk.data.files.vector_columns import missing_column
@@ -20,7 +20,7 @@ from firstk.encoder.record import FitRecord
 from firstk.estimator.fit_files import MOST_HELD, Stream, draw
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import METRICS, SEARCH
-from firstk.moments.fingerprint import Fingerprint, query_hashes
+from firstk.moments.fingerprint import MOST_TAUGHT, Fingerprint, query_hashes, taught_rows
 from firstk.moments.stream import HoldOut, len_of
 
 # Rows of a file that an evaluation uses at most.
@@ -59,6 +59,8 @@ def read_for(encoder: FittedEncoder, request: Request) -> FileTask:
     request.place.check()
     if request.place.judged:
         return _judged_for(encoder, request)
+    if request.place.queries is not None:
+        return _log_for(encoder, request)
     return _rows_for(encoder, request, _metric_of_rows(encoder, request))
 
 
@@ -130,12 +132,40 @@ def _rows_for(encoder: FittedEncoder, request: Request, metric: str) -> FileTask
         notes += [] if seen is None else [seen]
     if reference is not None and not reference.n:
         reference = None
+    if overlap is None and encoder.learned is not None and encoder.record.unit == "row":
+        taught, share = taught_rows(found.X, encoder.learned)
+        fitted_on = f"The model was fitted on {'all' if share == 1 else f'about {share:.0%}'} of these rows"
+        better = ", so these scores are better than those of new rows. Evaluate on other rows."
+        if len(encoder.learned) >= MOST_TAUGHT or taught.all():  # which rows they are is not known, or all are
+            notes += [fitted_on + better] if share > 0 else []
+        elif taught.any():
+            found = found.subset(np.flatnonzero(~taught))
+            said += f" The {taught.sum():,} others of them that the model was fitted on are left out."
     notes += _about_labels(found, lead_metric(encoder, found) if request.metric == "auto" else metric)
     data = replace(found, reference=None if metric in ALONE else reference)
     return FileTask(
         place, others or reference, data, said, rows=stream.rows, width=stream.width, itemsize=stream.itemsize,
         store=place.source if request.reference is None else request.reference,
         notes=(*_other_question(encoder), *notes),
+    )  # fmt: skip
+
+
+def _log_for(encoder: FittedEncoder, request: Request) -> FileTask:
+    """Read queries of a log, and some rows of the store to look among."""
+    place, stream = request.place, _opened(request.place, encoder)
+    assert place.queries is not None
+    if request.metric not in ("auto", "recall@10"):
+        raise InvalidInputError(
+            f"Queries without judgements are scored by recall@10. Got '{request.metric}': give relevance= as well."
+        )
+    queries = read_side(place.queries, place).X
+    _check_encoder_width(queries.shape[1], encoder, place.queries)
+    found, count = _sample(stream, request.most, place.source)
+    data = Search(queries[_at_most(np.arange(len(queries)), request.most)], found.X)
+    said = f"Evaluated on {data.n:,} queries of {file_name(place.queries)}, which look among {count} of "
+    return FileTask(
+        place, None, data, f"{said}{file_name(place.source)}.", rows=stream.rows, width=stream.width,
+        itemsize=stream.itemsize, store=place.source,
     )  # fmt: skip
 
 

@@ -42,7 +42,7 @@ class VectorSource:
         `source`), or pairs of vectors.
     nan : {"refuse", "drop"}
     queries : path, optional
-        The queries, where `source` is the store that they search.
+        The queries, where `source` is the store that they search; of a log, where nothing is judged.
     relevance : str, optional
         FILE[:QUERY,DOCUMENT[,GRADE]]: judgements of documents, which are rows of `source`.
     ids : str, optional
@@ -77,7 +77,7 @@ class VectorSource:
     def check(self) -> None:
         """Raise for options that belong to judgements or pairs, where there are none."""
         given = {
-            "queries=": self.queries, "ids=": self.ids, "by_row=True": self.by_row or None,
+            "ids=": self.ids, "by_row=True": self.by_row or None,
             "filter=": self.filter, "query_weight=": self.query_weight,
         }  # fmt: skip
         useless = [option for option, value in given.items() if value is not None]
@@ -85,6 +85,10 @@ class VectorSource:
             raise InvalidInputError(
                 f"{' and '.join(useless)} belong to relevance= or pairs=, which name queries and documents. Give one "
                 "of them."
+            )
+        if self.queries is not None and not self.judged and (self.label is not None or self.labels is not None):
+            raise InvalidInputError(
+                "Queries without judgements and labels ask for different codes: leave label= out, or queries=."
             )
         if self.query_weight is not None and self.queries is None:
             raise InvalidInputError("The weight of each query is a column of queries=, which is missing.")

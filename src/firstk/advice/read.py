@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from firstk.advice.inputs import File, VectorSource, open_stream, read_held_out
-from firstk.advice.judgements import Judged, as_search, read_judged
+from firstk.advice.judgements import Judged, as_search, read_judged, read_side
 from firstk.data.remote import place_of, shown_place
 from firstk.data.task import Data, Pairs, Rows, Search
 from firstk.estimator.fit_files import MOST_HELD, Stream, draw, draw_groups
@@ -69,7 +69,8 @@ class FileTask:
     @property
     def held_out(self) -> Data | None:
         """What the fit does not see; None where nothing is held out. Rows of a stream come with a fit, or are read."""
-        if self._held_out is not None and not isinstance(self._held_out, Rows):
+        asks = isinstance(self._held_out, Search) and self._held_out.relevance is None
+        if self._held_out is not None and not isinstance(self._held_out, Rows) and not asks:
             return self._held_out
         stream = self.train
         if not isinstance(stream, Stream):
@@ -77,6 +78,10 @@ class FileTask:
         if stream.reference is None and (self._held_out is not None or len(stream.parts.held)):
             stream.held, stream.reference = stream.take([stream.parts.held, stream.parts.reference])
         held = stream.held if self._held_out is None else self._held_out
+        if isinstance(held, Search):
+            assert stream.reference is not None
+            return replace(held, documents=stream.reference.X)
+        assert not isinstance(held, Pairs)
         return None if held is None or not held.n else replace(held, reference=stream.reference)
 
     @property
@@ -92,6 +97,8 @@ class FileTask:
             return self._said
         what = data.unit.removesuffix("s") if data.n == 1 else data.unit
         text = f"Evaluated on {data.n:,} held-out {what} {self._said}."
+        if isinstance(data, Search):
+            text += f" They look among {len(np.asarray(data.documents)):,} rows of {file_name(self.place.source)}."
         reference = data.reference if isinstance(data, Rows) else None
         if isinstance(self.train, Stream) and reference is not None and reference.n + data.n < self.train.seen:
             text += f" Neighbors are looked for, and probes fitted, among {reference.n:,} training rows."
@@ -129,7 +136,7 @@ def read(
         [FILE:]LEFT,RIGHT[,SCORE] or FILE: pairs of rows of `source` (with `queries`, of a row of that file and one of
         `source`), or pairs of vectors.
     queries : path, optional
-        The queries, where `source` is the store that they search.
+        The queries, where `source` is the store that they search. Without `relevance` they are those of a log.
     relevance : str, optional
         FILE[:QUERY,DOCUMENT[,GRADE]]: judgements of documents, which are rows of `source`.
     ids, by_row, filter, query_weight
@@ -189,6 +196,8 @@ def open_task(place: VectorSource, held_out: float | str = HELD_OUT, seed: int =
 
 
 def _of_rows(place: VectorSource, held_out: str, share: float | None, seed: int) -> FileTask:
+    if place.queries is not None:
+        return _of_log(place, held_out, share, seed)
     stream, own = open_stream(place), None
     if share is None:
         own = read_held_out(place, held_out)
@@ -198,6 +207,27 @@ def _of_rows(place: VectorSource, held_out: str, share: float | None, seed: int)
     return FileTask(
         place, stream, own, said, rows=stream.rows, width=stream.width, itemsize=stream.itemsize,
         label=stream.label, vectors=stream.vectors, store=place.source,
+    )  # fmt: skip
+
+
+def _of_log(place: VectorSource, held_out: str, share: float | None, seed: int) -> FileTask:
+    """Hold out a share of the queries of a log, or those of a file; all rows of the store are fitted on."""
+    assert place.queries is not None
+    stream, log = open_stream(place), read_side(place.queries, place).X
+    _check_width(log.shape[1], stream.width, str(place.queries), place)
+    name = f"{file_name(place.queries)} (drawn at random, seed {seed})"
+    if share is None:
+        held, name = read_side(held_out, place).X, file_name(held_out)
+        _check_width(held.shape[1], stream.width, held_out, place)
+    elif share == 1:
+        held, log, name = log[:MOST_HELD], log[:0], file_name(place.queries)
+    else:
+        drawn = draw(len(log), share, seed).held
+        held, log = log[drawn], np.delete(log, drawn, axis=0)
+    stream.parts, stream.queries = draw(stream.rows, 0.0, seed), log if len(log) else None
+    return FileTask(
+        place, stream, Search(held, np.empty((0, stream.width))) if len(held) else None, f"of {name}",
+        rows=stream.rows, width=stream.width, itemsize=stream.itemsize, vectors=stream.vectors, store=place.source,
     )  # fmt: skip
 
 

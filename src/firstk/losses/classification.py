@@ -1,12 +1,12 @@
 """Full-prefix losses for labels: one shared head, to which short prefixes may add a part, or one per listed prefix.
 
-The formulas are in `firstk.losses.functional.cross_entropy`, `own_heads` and `free_heads`.
+The formulas are in `firstk.losses.functional.cross_entropy` and `own_heads`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +15,16 @@ from firstk._base.checks import bad_parameter, is_int
 from firstk._base.prefix_weights import OmegaLike, PrefixWeights, gathered, own_heads_for, start_for
 from firstk.exceptions import InvalidInputError
 from firstk.losses.base import PrefixLoss
-from firstk.losses.functional import cross_entropy, free_heads, own_heads
-from firstk.losses.functional._inputs import check_codes, check_given, check_not_sampled, one_node, weights_of
+from firstk.losses.functional import cross_entropy, own_heads
+from firstk.losses.functional._inputs import (
+    check_codes,
+    check_given,
+    check_not_sampled,
+    check_rows,
+    one_node,
+    promoted,
+    weights_of,
+)
 
 
 class FullPrefixCrossEntropy(PrefixLoss):
@@ -43,7 +51,7 @@ class FullPrefixCrossEntropy(PrefixLoss):
         they would dominate the cost.
     class_weight, label_smoothing, ignore_index, reduction
         As in `torch.nn.CrossEntropyLoss`.
-    backend : "auto", "compiled" or "torch"
+    backend : "auto", "compiled", "triton" or "torch"
 
     Examples
     --------
@@ -127,6 +135,7 @@ class FullPrefixCrossEntropy(PrefixLoss):
         Labels are classes or, with one column per class, probabilities. Codes of tokens (batch, tokens, d) are rows.
         """
         labels = check_given(labels, "labels", type(self).__name__, "loss(z, head.weight, labels, head.bias)")
+        shape = z.shape[:-1]
         z, labels = _rows(z, labels)
         check_codes(z, "cross_entropy")
         check_codes(weight, "cross_entropy", "weight", width=z.shape[1])
@@ -135,16 +144,18 @@ class FullPrefixCrossEntropy(PrefixLoss):
         omega, estimator = self.settled(self.weights(z.shape[1], len(weight)), z, len(weight), after)
         options = {"omega": omega, "estimator": estimator, "generator": self.generator, **self._options()}
         if self.own_weight is None or self.own_offset is None:
-            return cross_entropy.cross_entropy(z, weight, labels, bias, **options)
-        return own_heads.cross_entropy_adapted_heads(
-            z, weight, labels, bias, self.own_weight, self.own_offset, **options
-        )
+            loss = cross_entropy.cross_entropy(z, weight, labels, bias, **options)
+        else:
+            heads = (self.own_weight, self.own_offset)
+            loss = own_heads.cross_entropy_adapted_heads(z, weight, labels, bias, *heads, **options)
+        return loss.view(shape) if loss.ndim else loss
 
     @torch.no_grad()
     def per_prefix(self, z: Tensor, weight: Tensor, labels: Tensor, bias: Tensor | None = None) -> Tensor:
-        """Return the d separate losses, without gradient."""
+        """Return the d separate losses, without gradient; means over rows where `reduction` is "none"."""
         z, labels = _rows(z, labels)
-        losses = cross_entropy.cross_entropy_per_prefix(z, weight, labels, bias, **self._options())
+        options = self._options() | ({"reduction": "mean"} if self.reduction == "none" else {})
+        losses = cross_entropy.cross_entropy_per_prefix(z, weight, labels, bias, **options)
         if self.own_weight is None or self.own_offset is None:
             return losses
         self._check_classes(weight)
@@ -154,7 +165,7 @@ class FullPrefixCrossEntropy(PrefixLoss):
             z, weight, own_weight, own_offset = (part.to(losses.dtype) for part in given)
             bias = None if bias is None else bias.to(losses.dtype)
             heads = own_heads.adapted_heads(weight, bias, own_weight, own_offset, K)
-            losses[:K] = own_heads.own_head_losses(z, *heads, labels, **self._options())
+            losses[:K] = own_heads.own_head_losses(z, *heads, labels, **options)
         return losses
 
     def logits(self, z: Tensor, weight: Tensor, k: int, bias: Tensor | None = None) -> Tensor:
@@ -221,12 +232,21 @@ class FullPrefixFreeHeadCrossEntropy(PrefixLoss):
     @one_node
     def forward(self, z: Tensor, labels: Tensor) -> Tensor:
         """Return the weighted loss of codes (n, d)."""
-        omega = self.weights(z.shape[-1])
-        heads: Any = self.heads
-        return free_heads.cross_entropy_free_heads(z, heads, labels, omega=omega, **self.options)
+        losses, d = self._losses(z, labels), z.shape[-1]
+        full = self.weights(d).omega
+        kept = weights_of({k: full[k - 1] for k in self.prefixes}, d, type(self).__name__).omega
+        return losses @ losses.new_tensor([kept[k - 1] for k in self.prefixes])
 
     @torch.no_grad()
     def per_prefix(self, z: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of each head, in the order of `prefixes`, without gradient."""
-        heads = free_heads.check_heads(cast(Iterable[nn.Linear], self.heads), z.shape[-1], type(self).__name__)
-        return free_heads.free_head_losses(z, heads, labels, **self.options)
+        return self._losses(z, labels)
+
+    def _losses(self, z: Tensor, labels: Tensor) -> Tensor:
+        owner = type(self).__name__
+        check_codes(z, owner)
+        check_rows(z, labels, "z", "labels", owner)
+        if (longest := self.prefixes[-1]) > z.shape[1]:
+            raise bad_parameter("prefixes", owner, f"a prefix in [1, {z.shape[1]}] (the width of the code)", longest)
+        logits = [head(z[:, :k]) for k, head in zip(self.prefixes, self.heads, strict=True)]
+        return torch.stack([nn.functional.cross_entropy(promoted(t)[0], labels, **self.options) for t in logits])

@@ -16,7 +16,8 @@ from firstk._base.checks import is_int, is_real
 from firstk._base.prefix_weights import OmegaLike
 from firstk.exceptions import InvalidInputError
 from firstk.losses.base import PrefixLoss
-from firstk.losses.functional._inputs import one_node
+from firstk.losses.functional._inputs import one_node, promoted
+from firstk.losses.functional.cosine import prefix_cosines
 
 
 class OrthogonalBasis(nn.Module):
@@ -101,14 +102,4 @@ def _one_less_cosine(z: Tensor, old: Tensor) -> Tensor:
             "FullPrefixCompatibility takes new codes (n, d) and old codes (n, k) of the same rows, k at most d. Got "
             f"{tuple(z.shape)} and {tuple(old.shape)}."
         )
-    first, old = (_of_size_one(part) for part in (z[:, : old.shape[1]], old.detach()))
-    tiny = torch.finfo(first.dtype).tiny
-    sizes = [torch.cumsum(part.square(), dim=1).clamp_min(tiny).rsqrt() for part in (first, old)]
-    return (1 - torch.cumsum(first * old, dim=1) * sizes[0] * sizes[1]).mean(dim=0)
-
-
-def _of_size_one(codes: Tensor) -> Tensor:
-    """Return codes whose largest number is 1, in single precision at least: cosines are the same, squares in range."""
-    wide = codes if codes.dtype == torch.float64 else codes.float()
-    largest = wide.detach().abs().amax(dim=1, keepdim=True)
-    return wide / torch.where(largest > 0, largest, 1.0)
+    return (1 - prefix_cosines(*promoted(z[:, : old.shape[1]], old.detach()))).mean(0)

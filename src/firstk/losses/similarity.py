@@ -30,8 +30,9 @@ class FullPrefixInfoNCE(PrefixLoss):
         Cosines are taken per prefix, and give prefix 1 no weight.
     symmetric : bool
         Average with the direction from positives to queries.
-    reduction : "mean" or "sum"
-    backend : "auto", "compiled" or "torch"
+    label_smoothing, reduction
+        As in `functional.contrastive.info_nce`.
+    backend : "auto", "compiled", "triton" or "torch"
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class FullPrefixInfoNCE(PrefixLoss):
         temperature: float | Tensor = 0.05,
         similarity: str = "cosine",
         symmetric: bool = False,
+        label_smoothing: float = 0.0,
         reduction: str = "mean",
         generator: torch.Generator | None = None,
         backend: str = "auto",
@@ -55,11 +57,12 @@ class FullPrefixInfoNCE(PrefixLoss):
             self.temperature = temperature
         self.similarity = check_choice(similarity, contrastive.SIMILARITIES, "similarity", type(self).__name__)
         self.symmetric = symmetric
+        self.label_smoothing = label_smoothing
         self.reduction = reduction
         self.backend = backend
 
     def _options(self) -> dict[str, Any]:
-        names = ("temperature", "similarity", "symmetric", "reduction", "backend")
+        names = ("temperature", "similarity", "symmetric", "label_smoothing", "reduction", "backend")
         return {name: getattr(self, name) for name in names}
 
     @one_node

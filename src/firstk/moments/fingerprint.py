@@ -22,6 +22,8 @@ _WHOLE = 2**64
 # Each column has multipliers of its own, so that a label is not mistaken for a number of the vector.
 _COLUMNS = ("X", "y", "weight", "left", "right", "scores")
 _BLOCK_ROWS = 4096
+# Hashes of rows that a model keeps.
+MOST_TAUGHT = 8192
 # Few enough that they stay in the cache.
 _PRIORITY_ROWS = 256
 
@@ -147,6 +149,43 @@ def document_hashes(documents: Rows) -> np.ndarray:
     return np.unique(row_priorities({"X": documents}))
 
 
+def taught_hashes(X: Rows, hashes: np.ndarray | None = None) -> np.ndarray:
+    """Return the lowest distinct hashes of vectors, by which a model knows rows that it has learned from: all of few.
+
+    `hashes` are `row_priorities` of the vectors alone, where they are at hand.
+    """
+    return np.unique(row_priorities({"X": X}) if hashes is None else hashes)[:MOST_TAUGHT]
+
+
+def taught_rows(X: Rows, taught: np.ndarray) -> tuple[np.ndarray, float]:
+    """Tell which rows a model has learned from, and how large a share of them that is.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, p)
+    taught : ndarray of uint64
+        The `taught_hashes` of the model. Where they are only a part of all, the share is that of the rows whose hashes
+        are low enough to be among them.
+
+    Returns
+    -------
+    known : ndarray of bool of shape (n,)
+    share : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.arange(12.0).reshape(6, 2)
+    >>> known, share = taught_rows(X, taught_hashes(X[:3]))
+    >>> known.tolist(), share
+    ([True, True, True, False, False, False], 0.5)
+    """
+    hashes = row_priorities({"X": X})
+    known = np.isin(hashes, taught)
+    low = hashes <= taught[-1] if len(taught) >= MOST_TAUGHT else np.ones(len(hashes), dtype=bool)
+    return known, float(known[low].mean()) if low.any() else 0.0
+
+
 def pair_hashes(pairs: Mapping[str, Rows]) -> np.ndarray:
     """Return the hashes of all documents (right sides) and queries (left sides) of pairs, distinct and ascending.
 
@@ -193,26 +232,22 @@ def _table(part: Rows) -> np.ndarray | sparse.csr_matrix:
 def _word_sums(block: np.ndarray | sparse.csr_matrix, column: int) -> np.ndarray:
     """Sum the words of each row, each times the odd number of its place; float32 columns go two to a word."""
     if is_sparse(block) and block.dtype in (np.float32, np.float64):
-        return _nonzero_word_sums(block, column)
+        # Do what `_word_sums` does from the nonzero numbers alone: zeros add nothing.
+        block = block.copy()
+        block.sum_duplicates()
+        per_word = 8 // block.dtype.itemsize
+        bits = (block.data + block.dtype.type(0)).view(f"uint{64 // per_word}").astype(np.uint64)  # no negative zeros
+        shift = (32 * (block.indices % per_word)).astype(np.uint64)
+        odd = _odd_numbers(column, -(-block.shape[1] // per_word))[block.indices // per_word]
+        with np.errstate(over="ignore"):
+            sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum((bits << shift) * odd, dtype=np.uint64)])
+            return sums[block.indptr[1:]] - sums[block.indptr[:-1]]
     block = np.ascontiguousarray(as_dense(block))
     per_word = 8 // block.itemsize
     if block.shape[1] % per_word:
         block = np.hstack([block, np.zeros((len(block), 1), dtype=block.dtype)])
     words = block.view(np.uint64)
     return _sums(words, _odd_numbers(column, words.shape[1]))
-
-
-def _nonzero_word_sums(block: sparse.csr_matrix, column: int) -> np.ndarray:
-    """Do what `_word_sums` does from the nonzero numbers alone: zeros add nothing."""
-    block = block.copy()
-    block.sum_duplicates()
-    per_word = 8 // block.dtype.itemsize
-    bits = (block.data + block.dtype.type(0)).view(f"uint{64 // per_word}").astype(np.uint64)  # no negative zeros
-    shift = (32 * (block.indices % per_word)).astype(np.uint64)
-    odd = _odd_numbers(column, -(-block.shape[1] // per_word))[block.indices // per_word]
-    with np.errstate(over="ignore"):
-        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum((bits << shift) * odd, dtype=np.uint64)])
-        return sums[block.indptr[1:]] - sums[block.indptr[:-1]]
 
 
 def _sums(words: np.ndarray, odd: np.ndarray) -> np.ndarray:

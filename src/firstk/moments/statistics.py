@@ -18,7 +18,7 @@ import numpy as np
 from firstk._base.arrays import are_hashes, under, within
 from firstk._base.rows import Rows, as_dense, projected, sliceable
 from firstk.exceptions import CorruptModelError
-from firstk.moments.fingerprint import Fingerprint, row_hashes, row_priorities
+from firstk.moments.fingerprint import MOST_TAUGHT, Fingerprint, row_hashes, row_priorities
 from firstk.moments.moments import Moments
 from firstk.moments.pairs import PairMoments
 
@@ -257,7 +257,7 @@ class Statistics:
     part_of : PartOf, optional
         The statistics of more rows, where these are of a fold of their sample.
     learned : ndarray of uint64, optional
-        Of pairs, the `pair_hashes` of both sides; None of rows, and of pairs that were stored without.
+        Of pairs, the `pair_hashes` of both sides; of rows the `taught_hashes`. None where they were stored without.
     documents : RowSample, optional
         Of the store that pairs are from, in full coordinates, where it is known: its documents are what will be
         encoded, and pairs hold few of them.
@@ -285,6 +285,8 @@ class Statistics:
         mine.fingerprint += theirs.fingerprint
         both = mine.learned is not None and theirs.learned is not None
         mine.learned = np.union1d(mine.learned, theirs.learned) if both else None  # type: ignore[arg-type]
+        if mine.learned is not None and isinstance(mine.moments, Moments):
+            mine.learned = mine.learned[:MOST_TAUGHT]
         stores = [part.documents for part in (mine, theirs) if part.documents is not None]
         if stores:
             mine.documents = RowSample(stores[0].capacity)

@@ -16,7 +16,8 @@ from firstk.moments.moments import Moments
 from firstk.moments.pairs import PairMoments
 from firstk.moments.statistics import Statistics
 
-# Candidates of shrinkage="auto". 0 is not among them: "auto" exists to avoid it when rows are few.
+# Candidates of shrinkage="auto". For rows also none at all: shrinking hides columns of small scale, which may hold all
+# there is to know of the classes.
 SHRINKAGES = (0.1, 0.3, 0.5, 0.7, 0.9)
 # Maximum number of rows used for "auto" choices and mined neighbors.
 SAMPLE_ROWS = 8192
@@ -151,7 +152,7 @@ class ShrinkageObjective(ClosedFormObjective):
         """Return one candidate per shrinkage if it is "auto"."""
         if self.shrinkage != "auto":
             return ()
-        return tuple(replace(self, shrinkage=a) for a in SHRINKAGES)  # type: ignore[type-var]
+        return tuple(replace(self, shrinkage=a) for a in (0.0, *SHRINKAGES))  # type: ignore[type-var]
 
 
 def rows_of(statistics: Statistics) -> Moments:

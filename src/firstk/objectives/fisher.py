@@ -31,8 +31,9 @@ class Fisher(ShrinkageObjective):
     Parameters
     ----------
     shrinkage : float in [0, 1], None or "auto"
-        Replaces Sw by (1 - a) Sw + a tr(Sw)/p I. None only drops directions below the numerical rank. "auto" chooses
-        by cross-validated 1-NN accuracy; useful with few rows per class.
+        Replaces Sw by (1 - a) Sw + a tr(Sw)/p I. None is linear discriminant analysis as published: it only drops
+        directions below the numerical rank. "auto" chooses by cross-validated 1-NN accuracy, and takes none where any
+        would lose.
     code_eps : float
         eps of Talukder et al. 2026 (29), added to the scatter of the code. For reproducing that paper only: scaling
         the encoder up removes its effect, so the objective has no optimum and is trained by gradient.
@@ -42,7 +43,7 @@ class Fisher(ShrinkageObjective):
         objective then determines as many directions as the data have. Linear encoders only.
     """
 
-    shrinkage: float | Literal["auto"] | None = None
+    shrinkage: float | Literal["auto"] | None = "auto"
     code_eps: float = 0.0
     reconstruction: float = 0.0
 

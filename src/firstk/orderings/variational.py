@@ -59,7 +59,7 @@ class Variational(Hooks):
         """Add noise of variance D to the code if z is drawn."""
         if not self.sampled or view.code is None:
             return view.code
-        from firstk.losses.functional.draws import normal_like
+        from firstk.losses.functional.sampling import normal_like
 
         z, log_d = view.code, view.model.extras["log_variance"]
         return z + normal_like(z, view.generator) * (log_d / 2).exp()

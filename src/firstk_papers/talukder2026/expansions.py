@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from scipy.linalg import eigh
 
-from firstk import FullPrefix, MonotoneL1, NonuniformL2, PrefixEncoder
+from firstk import Fisher, FullPrefix, MonotoneL1, NonuniformL2, PrefixEncoder
 from firstk.losses import FullPrefixFisher, FullPrefixReconstruction
 from firstk.metrics import max_cosines, paired_cosines
 from firstk_papers.frame.hooks import prefix_weights, step_view
@@ -119,7 +119,7 @@ def _fisher(cell: JsonObject, rng: np.random.Generator) -> JsonDict:
     X, y, Sw, Sb = _scatters(cell, rng)
     gamma, V = eigh(Sb, Sw)
     gamma, V = gamma[::-1], V[:, ::-1][:, :d].T.copy()
-    encoder = PrefixEncoder(d, objective="fisher").fit(X, y)
+    encoder = PrefixEncoder(d, objective=Fisher(shrinkage=None)).fit(X, y)
     tensors = torch.tensor(Sw), torch.tensor(Sb)
 
     def prefixes(B: np.ndarray, eps: float = 0.0) -> np.ndarray:

@@ -222,7 +222,7 @@ def fit(cell: JsonObject) -> JsonDict:
     losses = Losses(data, cell, best, prefix_weights(ordering, d).omega)
     objective: Literal["reconstruction"] | Fisher = "reconstruction"
     if family == "fisher":
-        objective = Fisher(shrinkage=best.shrinkage) if ours else Fisher(code_eps=cell["eps"])
+        objective = Fisher(shrinkage=best.shrinkage) if ours else Fisher(shrinkage=None, code_eps=cell["eps"])
     encoder = PrefixEncoder(
         d, objective=objective, ordering=ordering, solver=solver_of(cell, losses), init="random",
         random_state=cell["seed"],

@@ -10,7 +10,7 @@ from firstk import PrefixEncoder, diagnose, prefix_curve
 from firstk.advice.diagnosis import Diagnosis, candidates, compare
 from firstk.advice.diagnosis.candidates import balanced_weight, candidates_for
 from firstk.advice.diagnosis.compare import compare_objectives
-from firstk.advice.diagnosis.folds import judged_trials, row_trials
+from firstk.advice.diagnosis.folds import judged_trials, log_trials, row_trials
 from firstk.data.task import Search
 from firstk.exceptions import InvalidInputError, MissingExtraError
 from firstk.metrics.bootstrap import MeanScore, resampled_scores
@@ -51,8 +51,7 @@ def test_labels_hidden_from_variance_want_a_supervised_objective(found):
 
 
 def test_codes_that_keep_what_labels_need_come_with_the_setting_for_other_classes(found):
-    for choice in ("fisher", "fisher, shrinkage auto"):
-        assert "objective.reconstruction=0.5" in explained(found, choice)
+    assert "objective.reconstruction=0.5" in explained(found, "fisher")
     assert "classes without labels" not in explained(found, "error_bound")
 
 
@@ -91,6 +90,21 @@ def test_the_call_can_be_made(found):
     assert encoder.n_components_ >= 1
 
 
+def test_queries_of_a_log_rank_objectives_by_the_neighbors_that_they_find():
+    X = RNG.standard_normal((400, 40)) * 0.9 ** np.arange(40)
+    queries = X[:120] + 0.1 * RNG.standard_normal((120, 40))
+    trials = log_trials(Search(queries, X))
+    assert sum(fold.n for fold in trials.folds) == 120
+    for fold in trials.folds:  # what is held out is not learned from
+        assert not np.isin(fold.data.queries, fold.queries["X"]).any()
+        assert len(fold.queries) + fold.n == 120
+    found = diagnose(search=Search(queries, X))
+    assert (found.ranking.task, found.ranking.curves[0].metric) == ("none", "recall@10")
+    assert {trial.name for trial in found.ranking.trials} >= {"reconstruction", "similarity, variance"}
+    with pytest.raises(InvalidInputError, match=r"40 queries, and there are 20"):
+        log_trials(Search(queries[:20], X))
+
+
 def test_without_labels_fidelity_is_ranked_and_named():
     X = RNG.standard_normal((400, 40)) * 0.9 ** np.arange(40)
     found = diagnose(X)
@@ -98,6 +112,7 @@ def test_without_labels_fidelity_is_ranked_and_named():
     assert {trial.name for trial in found.ranking.trials} == {
         "reconstruction",
         "similarity, dot_products",
+        "similarity, variance",
         "similarity, neighbors",
     }
     assert "This is fidelity" in str(found)
@@ -119,6 +134,7 @@ def test_scored_pairs_want_pairs():
     assert found.command.endswith("fit_pairs(left, right, scores)")
     assert {margin.objective for margin in found.ranking.margins if margin.clear} >= {
         "reconstruction",
+        "similarity, variance",
         "similarity, neighbors",
     }
 

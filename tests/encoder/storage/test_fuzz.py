@@ -16,14 +16,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from firstk import FullPrefix, PrefixCurve, PrefixEncoder
+from firstk import Fisher, FullPrefix, PrefixCurve, PrefixEncoder
 from firstk.encoder.storage.info import model_info
 from firstk.exceptions import CorruptModelError, InvalidInputError
 from sealing import seal
 
 RNG = np.random.default_rng(1)
 ROWS = RNG.standard_normal((30, 3)) * [3, 2, 1]
-ENC = PrefixEncoder(2, objective="fisher", ordering=FullPrefix(omega=[2.0, 1.0])).fit(
+ENC = PrefixEncoder(2, objective=Fisher(None), ordering=FullPrefix(omega=[2.0, 1.0])).fit(
     ROWS, np.array(["a", "b", "c"])[np.arange(30) % 3]
 )
 BOUNDED = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)

@@ -29,6 +29,7 @@ def info_nce(
     symmetric=False,
     targets=None,
     mask=None,
+    label_smoothing=0.0,
     reduction="mean",
 ):
     n, d = queries.shape
@@ -39,10 +40,10 @@ def info_nce(
     losses = []
     for k in range(1, d + 1):
         logits = similarities(queries, documents, k, similarity) / temperature + out
-        loss = F.cross_entropy(logits, targets, reduction=reduction)
+        loss = F.cross_entropy(logits, targets, reduction=reduction, label_smoothing=label_smoothing)
         if symmetric:
             logits = similarities(positives, queries, k, similarity) / temperature + out[:, : len(positives)].t()
-            back = F.cross_entropy(logits, targets, reduction=reduction)
+            back = F.cross_entropy(logits, targets, reduction=reduction, label_smoothing=label_smoothing)
             loss = (loss + back) / 2
         losses.append(loss)
     return losses

@@ -48,6 +48,8 @@ def test_agrees_with_the_loop(n, d, similarity, dtype, backend):
     {"temperature": 0.001},
     {"symmetric": True},
     {"symmetric": True, "similarity": "dot", "temperature": 3.0},
+    {"label_smoothing": 0.2, "temperature": 0.3},
+    {"label_smoothing": 0.2, "symmetric": True, "similarity": "dot"},
 ])  # fmt: skip
 @pytest.mark.parametrize("negatives", [0, 9])
 @pytest.mark.parametrize("omega", ["uniform", {9: 1.0, 15: 2.0}])
@@ -257,6 +259,17 @@ def test_a_mask_holds_for_sampled_prefixes():
     mask = masked(9, 9)
     found = info_nce(q, p, mask=mask, omega={5: 1.0}, estimator="sampled")
     torch.testing.assert_close(found, loops.info_nce(q, p, mask=mask)[4])
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_smoothing_of_separate_losses_and_of_sampled_prefixes(similarity):
+    q, p = pairs(9, 12)
+    options = {"similarity": similarity, "label_smoothing": 0.3, "temperature": 0.5}
+    wanted = torch.stack(loops.info_nce(q, p, **options))
+    torch.testing.assert_close(info_nce_per_prefix(q, p, **options), wanted)
+    torch.testing.assert_close(info_nce(q, p, omega={5: 1.0}, estimator="sampled", **options), wanted[4])
+    with pytest.raises(IllegalCombinationError, match="a mask leaves some out"):
+        info_nce(q, p, mask=masked(9, 9), label_smoothing=0.1)
 
 
 def test_the_positive_is_never_left_out():

@@ -1,11 +1,13 @@
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firstk._base.checks import numba_may_compile
 from firstk._base.prefix_weights import resolve_omega
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
+from firstk.losses import FullPrefixCrossEntropy
 from firstk.losses.functional.cross_entropy import cross_entropy, cross_entropy_per_prefix
 from losses.functional import loops
 from losses.functional.compare import check
@@ -276,9 +278,9 @@ def test_gradient_accumulation(backend):
     ({"bias": torch.zeros(4)}, "one 'bias' for each of the 3 classes"),
     ({"omega": "linear"}, "'omega' parameter of cross_entropy"),
     ({"estimator": "both"}, "one of 'exact', 'sampled'"),
-    ({"backend": "cuda"}, "one of 'auto', 'compiled', 'torch'"),
+    ({"backend": "cuda"}, "one of 'auto', 'compiled', 'torch', 'triton'"),
     ({"label_smoothing": 1.5}, r"a number in \[0, 1\]"),
-    ({"reduction": "none"}, "one of 'mean', 'sum'"),
+    ({"reduction": "median"}, "one of 'mean', 'none', 'sum'"),
 ])  # fmt: skip
 def test_bad_arguments_are_named(change, says):
     arguments = {"z": torch.zeros(2, 4), "weight": torch.zeros(3, 4), "labels": torch.tensor([0, 1])}
@@ -323,3 +325,49 @@ def test_probabilities_that_are_one_are_labels(backend):
             for y in (labels, soft)
         ]
         torch.testing.assert_close(*found)
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"label_smoothing": 0.2}, {"class_weight": torch.tensor([0.2, 1.0, 3.0, 0.5]).double()},
+])  # fmt: skip
+@pytest.mark.parametrize(("omega", "soft"), [("harmonic", False), ({4: 1.0, 20: 2.0}, False), ("uniform", True)])
+def test_without_reduction_each_row_has_a_loss_and_upstream_weighs_it(options, omega, soft, backend):
+    tensors = [torch.randn(*size).double().requires_grad_() for size in ((9, 20), (4, 20), (4,))]
+    labels = torch.rand(9, 4).double().softmax(1) if soft else torch.arange(9) % 4
+    theirs = {"weight" if name == "class_weight" else name: value for name, value in options.items()}
+    z, head, bias = tensors
+    found = cross_entropy(z, head, labels, bias, omega=omega, reduction="none", backend=backend, **options)
+    every = torch.stack(loops.cross_entropy(z, head, labels, bias, reduction="none", **theirs))  # (d, n)
+    wanted = torch.tensor(resolve_omega(omega, 20).omega) @ every
+    torch.testing.assert_close(found, wanted)
+    upstream = torch.rand(9).double()
+    for mine, loop in zip(*(torch.autograd.grad(each, tensors, upstream) for each in (found, wanted)), strict=True):
+        torch.testing.assert_close(mine, loop)
+
+
+def test_without_reduction_ignored_rows_may_hold_nan(backend):
+    z, head = torch.randn(5, 20), torch.randn(3, 20)
+    z[2] = torch.nan
+    z.requires_grad_()
+    loss = cross_entropy(z, head, torch.tensor([0, 1, -100, 2, 0]), reduction="none", backend=backend)
+    loss.sum().backward()
+    assert loss[2] == 0
+    assert z.grad[2].eq(0).all()
+    assert z.grad.isfinite().all()
+
+
+def test_without_reduction_tokens_keep_their_shape():
+    z, head, labels = torch.randn(2, 3, 20), torch.randn(30, 20), torch.randint(0, 30, (2, 3))
+    for own in ({}, {"n_classes": 30}):
+        module = FullPrefixCrossEntropy(reduction="none", estimator="exact", **own)
+        losses = module(z, head, labels)
+        assert losses.shape == (2, 3)
+        mean = FullPrefixCrossEntropy(**own, estimator="exact")(z, head, labels)
+        torch.testing.assert_close(losses.mean(), mean)
+        torch.testing.assert_close(
+            module.per_prefix(z, head, labels) @ torch.tensor(module.weights(20, 30).omega).float(), mean
+        )
+        sampled = FullPrefixCrossEntropy({20: 1.0}, "sampled", reduction="none", **own)(z, head, labels)
+        torch.testing.assert_close(
+            sampled, F.cross_entropy(z.flatten(0, 1) @ head.T, labels.flatten(), reduction="none").view(2, 3)
+        )

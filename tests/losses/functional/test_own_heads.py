@@ -16,8 +16,8 @@ from firstk.losses.functional.own_heads import cross_entropy_adapted_heads, cros
 def path(request, monkeypatch):
     if request.param == "compiled" and not numba_may_compile():
         pytest.skip("numba is needed")
-    for each in (module, stacked):
-        monkeypatch.setattr(each, "use_compiled", lambda *_: request.param == "compiled")
+    monkeypatch.setattr(module, "path_of", lambda *_: request.param)
+    monkeypatch.setattr(stacked, "use_compiled", lambda *_: request.param == "compiled")
 
 
 def problem(n, d, C, K, dtype, scale=1.0):

@@ -16,7 +16,7 @@ from firstk.losses.functional.cosine import cosine_similarity
 from firstk.losses.functional.cross_entropy import cross_entropy
 from firstk.losses.functional.reconstruction import reconstruction
 from firstk.losses.functional.regression import regression
-from firstk.losses.functional.sampling import cut, cut_linear, draw_prefixes, draw_weights
+from firstk.losses.functional.sampling import cut, draw_prefixes, draw_weights
 
 D = torch.float64
 CPU = torch.device("cpu")
@@ -125,38 +125,6 @@ def test_cut_keeps_exactly_the_prefix():
     for i in range(4):
         assert torch.equal(found[i, : k[i]], z[i, : k[i]])
         assert (found[i, k[i] :] == 0).all()
-
-
-def test_loss_is_the_same_with_and_without_groups(monkeypatch):
-    torch.manual_seed(0)
-    z, head, labels = torch.randn(200, 30, dtype=D), torch.randn(7, 30, dtype=D), torch.randint(0, 7, (200,))
-    found = []
-    for least in (0, 1 << 60):
-        monkeypatch.setattr("firstk.losses.functional.sampling._WORTH_GROUPS", least)
-        generator = torch.Generator().manual_seed(1)
-        loss = lambda z, w: cross_entropy(z, w, labels, estimator="sampled", generator=generator)  # noqa: B023, E731
-        found.append(measured(loss, (z, head)))
-    torch.testing.assert_close(*found, rtol=1e-12, atol=1e-14)
-
-
-@pytest.mark.parametrize("n", [5, 40, 300])
-@pytest.mark.parametrize("with_bias", [True, False])
-def test_products_of_groups_are_those_of_masked_codes(n, with_bias):
-    """Five and 40 rows are one group, 300 are three; values and gradients are those of one product of masked codes."""
-    torch.manual_seed(0)
-    z, weight, bias = (torch.randn(*shape, dtype=D).requires_grad_() for shape in ((n, 30), (7, 30), (7,)))
-    k, upstream = torch.randint(1, 31, (n,)), torch.randn(n, 7, dtype=D)
-    leaves = (z, weight, bias) if with_bias else (z, weight)
-    found, order = cut_linear(z, weight, bias if with_bias else None, k)
-    assert torch.equal(order.sort().values, torch.arange(n))
-    wanted = torch.nn.functional.linear(cut(z, k), weight, bias if with_bias else None)
-    torch.testing.assert_close(found, wanted[order], rtol=1e-12, atol=1e-12)
-    mine, theirs = (
-        torch.autograd.grad((part * rows).sum(), leaves)
-        for part, rows in ((found, upstream[order]), (wanted, upstream))
-    )
-    for a, b in zip(mine, theirs, strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
 
 
 def test_drawn_weights_are_those_given_on_average_and_few():

@@ -14,12 +14,10 @@ from firstk._base.simd import (  # noqa: E402
     fma,
     larger,
     load,
-    load_wide,
     log2,
     lowest_bit,
     max_lanes,
     mul,
-    prefetch,
     splat,
     store,
     sub,
@@ -58,12 +56,6 @@ def arithmetic(x, y, out):
 def exceeding(x, y):
     bits = above(load(x, 0), load(y, 0))
     return bits, lowest_bit(bits) if bits else -1
-
-
-@numba.njit
-def widened(matrix, row, index, out):
-    prefetch(matrix, row, index)
-    store(out, 0, load_wide(matrix, row, index))
 
 
 @pytest.mark.parametrize(("dtype", "span", "limit"), [(np.float32, 125, 2.5e-7), (np.float64, 1020, 5e-16)])
@@ -128,10 +120,3 @@ def test_which_lanes_exceed(dtype):
     x[[3, 5, 15]], x[4], x[6], y[5] = 1, -1, np.nan, 1
     assert exceeding(x, y) == ((1 << 3) | (1 << 15), 3)
     assert exceeding(y, y) == (0, -1)
-
-
-def test_a_row_is_widened_without_rounding():
-    matrix = np.random.default_rng(0).normal(size=(3, 2 * LANES + 5)).astype(np.float32)
-    out = np.empty(LANES)
-    widened(matrix, 1, 7, out)
-    assert np.array_equal(out, matrix[1, 7 : 7 + LANES].astype(np.float64))

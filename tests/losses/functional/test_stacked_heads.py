@@ -4,8 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from firstk.losses import FullPrefixFreeHeadCrossEntropy
 from firstk.losses.functional import stacked_heads as kernel
-from firstk.losses.functional.free_heads import free_head_losses
 from firstk.losses.functional.stacked_heads import stacked_heads, stacked_heads_per_prefix
 
 N, D, K, C = 11, 7, 4, 5
@@ -56,9 +56,9 @@ def test_columns_past_the_prefix_are_never_looked_at(parts):
 
 def test_the_same_as_heads_that_are_modules(parts):
     z, weight, offset, labels = parts
-    heads = {k: torch.nn.Linear(k, C, dtype=torch.float64) for k in range(1, K + 1)}
+    heads = FullPrefixFreeHeadCrossEntropy(range(1, K + 1), C).double()
     with torch.no_grad():
-        for k, head in heads.items():
+        for k, head in enumerate(heads.heads, 1):
             head.weight.copy_(weight[k - 1, :, :k])
             head.bias.copy_(offset[k - 1])
-    torch.testing.assert_close(stacked_heads_per_prefix(z, weight, offset, labels), free_head_losses(z, heads, labels))
+    torch.testing.assert_close(stacked_heads_per_prefix(z, weight, offset, labels), heads.per_prefix(z, labels))

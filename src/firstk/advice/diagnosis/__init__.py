@@ -4,7 +4,7 @@ The record is made here; its sentences are in `firstk.words`, and the rule of se
 """
 
 from firstk.advice.diagnosis.compare import compare_objectives
-from firstk.advice.diagnosis.folds import Trials, judged_trials, pair_trials, row_trials, trials_of
+from firstk.advice.diagnosis.folds import Trials, judged_trials, log_trials, pair_trials, row_trials, trials_of
 from firstk.advice.diagnosis.ranking import Margin, Ranking, Trial
 from firstk.advice.diagnosis.report import Diagnosis, diagnose, diagnose_gathered
 from firstk.advice.diagnosis.rows import Gathered, gather, gather_batches
@@ -22,6 +22,7 @@ __all__ = [
     "gather",
     "gather_batches",
     "judged_trials",
+    "log_trials",
     "pair_trials",
     "row_trials",
     "trials_of",

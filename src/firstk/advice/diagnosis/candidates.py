@@ -91,11 +91,13 @@ def candidates_for(task: Task, balance: float | None = None) -> tuple[Candidate,
     )
     # Beside judgements, similarity learns from them unless it is told what to keep of the vectors.
     neighbors = Candidate("similarity, neighbors", Similarity(), explicit=("keep",))
+    half = Candidate("similarity, variance", Similarity(keep="variance"))
     if task == "none":
-        return (*plain, neighbors)
+        return (*plain, half, neighbors)
     if task in ("pairs", "judgements"):
         return (
             *plain,
+            half,
             neighbors,
             Candidate("similarity, pairs, neighbor_weight 0", Similarity(neighbor_weight=0.0), pairs=True),
             Candidate("similarity, pairs", Similarity(), pairs=True, settles=("neighbor_weight",)),
@@ -110,10 +112,9 @@ def candidates_for(task: Task, balance: float | None = None) -> tuple[Candidate,
             Candidate("regression, shrinkage auto", Regression(shrinkage="auto")),
         )
         return (*plain, *supervised, *mixtures, neighbors)
-    supervised = (Candidate("fisher", Fisher()), Candidate("fisher, shrinkage auto", Fisher(shrinkage="auto")))
     return (
         *plain,
-        *supervised,
+        Candidate("fisher", Fisher()),
         Candidate("error_bound", ErrorBound()),
         *mixtures,
         neighbors,

@@ -150,7 +150,7 @@ def _fitted(candidate: Candidate, fold: Fold, width: int) -> FittedEncoder:
     problem = pose(candidate.objective, "full_prefix", candidate.solver_for(count), width, pairs=candidate.pairs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fewer axes than requested are expected here
-        return problem.fit(rows)[0]
+        return problem.fit(rows, queries=fold.queries)[0]
 
 
 def _components(candidate: Candidate, fold: Fold, ks: np.ndarray) -> int | None:

@@ -26,6 +26,7 @@ from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import check_metric
 from firstk.metrics.ranking import check_scores
 from firstk.moments.fingerprint import document_hashes, row_hashes
+from firstk.moments.statistics import RowSample, sample_of_documents
 
 # A quarter is held out at a time; folds are added until this many rows, pairs or queries have been evaluated.
 N_FOLDS, ENOUGH = 4, 2048
@@ -50,11 +51,14 @@ class Fold:
         Rows ("X", maybe "y") and maybe pairs ("left", "right", "scores") to fit on.
     data : Rows, Pairs or Search
         Held-out data; of searches, `seen` tells where a document that is relevant to the query is in `pairs`.
+    queries : RowSample, optional
+        Queries without judgements to fit on.
     """
 
     rows: Columns
     pairs: Columns
     data: Data
+    queries: RowSample | None = None
 
     @property
     def n(self) -> int:
@@ -116,6 +120,9 @@ def trials_of(
     """
     sides = None if pairs is None else _checked_pairs(pairs)
     rows = None if X is None else check_matrix(X, OWNER)
+    if search is not None and search.relevance is None:
+        trials = log_trials(search)
+        return np.asarray(search.documents) if rows is None else rows, trials
     if search is not None:
         check_metric("ndcg@10", search)
         sides_of_search = (search.documents, search.queries)
@@ -159,6 +166,18 @@ def row_trials(X: np.ndarray, y: np.ndarray | None, task: Task) -> Trials:
         data = Rows(new["X"], new.get("y"), reference=Rows(kept["X"], kept.get("y")))
         folds.append(Fold(kept, {}, data))
     return Trials(task, metric, tuple(folds))
+
+
+def log_trials(search: Search) -> Trials:
+    """Return folds of queries without judgements, scored by the full-width neighbors that they find."""
+    documents, queries = check_matrix_pair(search.documents, search.queries, OWNER, ("documents", "queries"))
+    _check_enough(len(queries), "queries")
+    documents, queries = documents[_thinned(len(documents), MOST_ROWS)], queries[_thinned(len(queries), ENOUGH)]
+    folds = tuple(
+        Fold({"X": documents}, {}, Search(queries[held], documents), sample_of_documents(queries[fit]))
+        for fit, held in _splits(_fold_numbers(queries))
+    )
+    return Trials("none", "recall@10", folds)
 
 
 def pair_trials(X: np.ndarray, left: np.ndarray, right: np.ndarray, scores: np.ndarray) -> Trials:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.util
+import os
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -25,7 +27,7 @@ ALL_ESTIMATORS = ("auto", "exact", "drawn", "sampled")
 # Up to so many (row, prefix, column) triples "auto" sums exactly: about a third of a second on one core of a CPU. Other
 # devices are an estimate from bytes moved, not measured.
 _EXACT = {"cpu": 1 << 28}
-BACKENDS = ("auto", "compiled", "torch")
+BACKENDS = ("auto", "compiled", "triton", "torch")
 
 
 _leaf_function = getattr(torch._dynamo.decorators, "leaf_function", None)
@@ -56,7 +58,8 @@ def one_node(forward: Function) -> Function:
     @leaf.register_fake
     def _(module: torch.nn.Module, *inputs: Any, **options: Any) -> tuple[Tensor]:
         floats = [part for part in inputs if isinstance(part, Tensor) and part.is_floating_point()]
-        return (floats[0].new_empty((), dtype=working_dtype(*floats)),)
+        shape = inputs[0].shape[:-1] if getattr(module, "reduction", None) == "none" else ()
+        return (floats[0].new_empty(shape, dtype=working_dtype(*floats)),)
 
     @functools.wraps(forward)
     def chosen(self: torch.nn.Module, *inputs: Any, **options: Any) -> Tensor:
@@ -188,7 +191,7 @@ def check_not_sampled(estimator: str, owner: str, why: str) -> None:
 def use_compiled(backend: str, z: Tensor, owner: str) -> bool:
     """Return whether to use the compiled path for this tensor; "auto" uses it wherever possible."""
     check_choice(backend, BACKENDS, "backend", owner)
-    if backend == "torch":
+    if backend in ("torch", "triton"):
         return False
     possible = host_reads(z) and z.dtype in (torch.float32, torch.float64)
     if backend == "compiled":
@@ -202,7 +205,24 @@ def use_compiled(backend: str, z: Tensor, owner: str) -> bool:
     return possible and numba_may_compile()
 
 
-def few_lengths(weights: PrefixWeights, compiled: bool, after: int = 0) -> list[int]:
+def path_of(backend: str, z: Tensor, owner: str) -> str:
+    """Return which sweep takes this tensor: "compiled", "triton" or "torch"; "auto" is Triton on CUDA if installed."""
+    if use_compiled(backend, z, owner):
+        return "compiled"
+    cuda, found = z.device.type == "cuda", importlib.util.find_spec("triton") is not None
+    interpreted = os.environ.get("TRITON_INTERPRET") == "1"
+    if backend == "triton" and not (found and (cuda or interpreted)):
+        raise IllegalCombinationError(
+            f"{owner} with backend='triton'",
+            f"it needs the package triton and tensors on CUDA; these are on {z.device}"
+            + ("" if found else ", and triton is not installed"),
+            "backend='auto'",
+        )
+    real = type(z) in (Tensor, torch.nn.Parameter)  # no fake tensors
+    return "triton" if backend == "triton" or (backend == "auto" and cuda and found and real) else "torch"
+
+
+def few_lengths(weights: PrefixWeights, path: str, after: int = 0) -> list[int]:
     """Return the prefixes past `after` with weight, if they are so few that one product for each beats a full sweep."""
     lengths = weights.support[weights.support > after].tolist()
-    return lengths if len(lengths) * (8 if compiled else 2) <= weights.d else []
+    return lengths if len(lengths) * (2 if path == "torch" else 8) <= weights.d else []

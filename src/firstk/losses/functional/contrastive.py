@@ -13,10 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from firstk._base.checks import bad_parameter, check_choice, is_real
+from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_real
 from firstk._base.prefix_weights import OmegaLike, PrefixWeights
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
-from firstk.losses.functional import contrastive_torch
 from firstk.losses.functional._inputs import (
     check_codes,
     check_estimator,
@@ -25,48 +24,39 @@ from firstk.losses.functional._inputs import (
     full_precision,
     host_reads,
     omega_like,
+    path_of,
     promoted,
     untraced,
-    use_compiled,
     weights_of,
     working_dtype,
 )
-from firstk.losses.functional.cosine import bounded, inverse_norms_at, inverse_prefix_norms, inverse_roots
-from firstk.losses.functional.cross_entropy import cross_entropy, cross_entropy_per_prefix
+from firstk.losses.functional.cosine import (
+    bounded,
+    inverse_norms_at,
+    inverse_prefix_norms,
+    inverse_roots,
+    prefix_cosines,
+)
+from firstk.losses.functional.cross_entropy import cross_entropy, cross_entropy_per_prefix, sweep_of
 from firstk.losses.functional.once import weighted
 from firstk.losses.functional.sampling import cut, draw_prefixes
+from firstk.losses.functional.sweep_torch import LEFT_OUT, Norms
 
 SIMILARITIES = ("cosine", "dot")
 _OWNER = "info_nce"
 
 
 def _sweep(
-    q: Tensor,
-    p: Tensor,
-    rq: Tensor,
-    rp: Tensor,
-    scale: Tensor,
-    targets: Tensor,
-    row_weight: Tensor,
-    omega: Tensor,
-    *,
-    lengths: list[int],
-    compiled: bool,
-    mask: Tensor | None,
-    grad: bool,
+    q: Tensor, p: Tensor, *rest: Tensor, lengths: list[int], path: str, mask: Tensor | None, grad: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    args = (q, p, rq, rp, scale, targets, row_weight, omega, grad)
-    if lengths:
-        return contrastive_torch.sparse_sweep(lengths, *args, mask)
-    if compiled and mask is None:
+    """Sweep with the norms of every prefix; `rest` is scale, targets, row_weight, omega."""
+    norms, (scale, targets, row_weight, omega) = (inverse_prefix_norms(q), inverse_prefix_norms(p)), rest
+    if path == "compiled" and mask is None and not lengths:
         from firstk.losses.functional import contrastive_cpu
 
-        return contrastive_cpu.sweep(*args)
-    return contrastive_torch.sweep(*args, mask)
-
-
-def _normed_sweep(q: Tensor, p: Tensor, *rest: Tensor, **options: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    return _sweep(q, p, inverse_prefix_norms(q), inverse_prefix_norms(p), *rest, **options)
+        return contrastive_cpu.sweep(q, p, *norms, scale, targets, row_weight, omega, grad)
+    sweep = sweep_of(lengths, "torch" if path == "compiled" else path)
+    return sweep(q, p, None, targets, row_weight, omega, grad, Norms(*norms, scale), mask)
 
 
 class _Sides(NamedTuple):
@@ -141,6 +131,16 @@ def _sides(
     return sides
 
 
+def _checked_smoothing(smoothing: float, mask: Tensor | None, owner: str) -> float:
+    if smoothing and mask is not None:
+        raise IllegalCombinationError(
+            f"{owner} with label_smoothing={smoothing} and 'mask'",
+            "smoothing asks for some probability of every document, and a mask leaves some out",
+            "one of the two",
+        )
+    return check_fraction(smoothing, "label_smoothing", owner)
+
+
 def _inverse(temperature: float | Tensor, like: Tensor, owner: str) -> Tensor:
     if isinstance(temperature, Tensor):
         return 1.0 / temperature.to(like).reshape(())
@@ -149,29 +149,45 @@ def _inverse(temperature: float | Tensor, like: Tensor, owner: str) -> Tensor:
     return like.new_full((), 1.0 / temperature)  # no copy from the host
 
 
-def _exact(sides: _Sides, weights: PrefixWeights, cosine: bool, backend: str) -> Tensor:
+def _smoothing(q: Tensor, p: Tensor, targets: Tensor, scale: Tensor) -> Tensor:
+    """Return what all smoothing adds to each prefix loss, (d,): the mean of t_ik,target less the mean over documents.
+
+    The mean of scaled documents at prefix k is a row of a d x d matrix, so no cosine with a document is formed again.
+    """
+    d = q.shape[1]
+    documents = inverse_prefix_norms(p).t() @ p / len(p)  # (d, d): prefix, coordinate
+    every = inverse_prefix_norms(q) * (q @ (documents * documents.new_ones(d, d).tril()).t())
+    return scale * (prefix_cosines(q, p[targets]) - every).mean(0)
+
+
+def _exact(sides: _Sides, weights: PrefixWeights, cosine: bool, smoothing: float, backend: str) -> Tensor:
     q, p, targets, scale, mask = sides
     if not cosine:
         # A dot product is linear in the query: this is a cross-entropy with the documents as the head's weights.
-        return cross_entropy(q * scale, p, targets, omega=weights, backend=backend)
+        return cross_entropy(q * scale, p, targets, omega=weights, label_smoothing=smoothing, backend=backend)
     row_weight = q.new_full((len(q),), 1 / len(q))
-    compiled = use_compiled(backend, q, _OWNER)
-    sweep = partial(_normed_sweep, lengths=few_lengths(weights, compiled), compiled=compiled, mask=mask)
-    return weighted(sweep, bounded(q), bounded(p), scale, targets, row_weight, omega_like(weights, q))
+    path = path_of(backend, q, _OWNER)
+    sweep = partial(_sweep, lengths=few_lengths(weights, path), path=path, mask=mask)
+    q, p, omega = bounded(q), bounded(p), omega_like(weights, q)
+    loss = weighted(sweep, q, p, scale, targets, row_weight, omega)
+    return loss + smoothing * (_smoothing(q, p, targets, scale) @ omega) if smoothing else loss
 
 
-def _sampled(sides: _Sides, weights: PrefixWeights, cosine: bool, generator: torch.Generator | None) -> Tensor:
+def _sampled(
+    sides: _Sides, weights: PrefixWeights, cosine: bool, smoothing: float, generator: torch.Generator | None
+) -> Tensor:
     """Truncate each query to its drawn prefix: one matrix product gives all dot products on that prefix."""
     q, p, targets, scale, mask = sides
     k = draw_prefixes(weights, len(q), q.device, generator)
     if not cosine:
-        return F.cross_entropy(cut(q * scale, k) @ p.t(), targets)
+        return F.cross_entropy(cut(q * scale, k) @ p.t(), targets, label_smoothing=smoothing)
     q, p = bounded(q), bounded(p)
     # A truncated query has the norm of its prefix; documents need their norm at every drawn k.
     short = cut(q, k)
     rq = inverse_roots(short.square().sum(1, keepdim=True))  # (n, 1)
     logits = (short @ p.t()) * (rq * scale) * inverse_norms_at(p, k).t()
-    return F.cross_entropy(logits if mask is None else logits.masked_fill(mask, contrastive_torch.LEFT_OUT), targets)
+    logits = logits if mask is None else logits.masked_fill(mask, LEFT_OUT)
+    return F.cross_entropy(logits, targets, label_smoothing=smoothing)
 
 
 @untraced
@@ -186,6 +202,7 @@ def info_nce(
     targets: Tensor | None = None,
     all_queries: Tensor | None = None,
     mask: Tensor | None = None,
+    label_smoothing: float = 0.0,
     reduction: str = "mean",
     omega: OmegaLike | Tensor = "harmonic",
     estimator: str = "exact",
@@ -214,6 +231,8 @@ def info_nce(
     mask : Tensor of shape (n, documents), bool, optional
         Documents that are no negatives of a query although they are not its positive, as `false_negatives` finds them.
         For cosines; the exact sum then takes the torch path.
+    label_smoothing : float
+        As in `torch.nn.functional.cross_entropy`, over all documents; not with a mask.
     reduction : "mean" or "sum"
         Over queries.
     omega, estimator, generator, backend
@@ -232,15 +251,16 @@ def info_nce(
     """
     cosine = check_choice(similarity, SIMILARITIES, "similarity", _OWNER) == "cosine"
     check_choice(reduction, ("mean", "sum"), "reduction", _OWNER)
+    smoothing = _checked_smoothing(label_smoothing, mask, _OWNER)
     given = (queries, positives, negatives, temperature, targets, symmetric, all_queries, mask)
     directions = _sides(*given, cosine, _OWNER)
     weights = weights_of(omega, queries.shape[1], _OWNER)
     weights = weights.without_first() if cosine else weights
     with full_precision(queries.device):
         if check_estimator(estimator, _OWNER):
-            losses = [_sampled(side, weights, cosine, generator) for side in directions]
+            losses = [_sampled(side, weights, cosine, smoothing, generator) for side in directions]
         else:
-            losses = [_exact(side, weights, cosine, backend) for side in directions]
+            losses = [_exact(side, weights, cosine, smoothing, backend) for side in directions]
     return torch.stack(losses).mean() * (1 if reduction == "mean" else len(queries))
 
 
@@ -257,6 +277,7 @@ def info_nce_per_prefix(
     targets: Tensor | None = None,
     all_queries: Tensor | None = None,
     mask: Tensor | None = None,
+    label_smoothing: float = 0.0,
     reduction: str = "mean",
     backend: str = "auto",
 ) -> Tensor:
@@ -264,21 +285,22 @@ def info_nce_per_prefix(
     owner = "info_nce_per_prefix"
     cosine = check_choice(similarity, SIMILARITIES, "similarity", owner) == "cosine"
     check_choice(reduction, ("mean", "sum"), "reduction", owner)
+    smoothing = _checked_smoothing(label_smoothing, mask, owner)
     given = (queries, positives, negatives, temperature, targets, symmetric, all_queries, mask)
     with full_precision(queries.device):
-        losses = [_per_prefix(side, cosine, backend) for side in _sides(*given, cosine, owner)]
+        losses = [_per_prefix(side, cosine, smoothing, backend) for side in _sides(*given, cosine, owner)]
     return torch.stack(losses).mean(0) * (1 if reduction == "mean" else len(queries))
 
 
-def _per_prefix(sides: _Sides, cosine: bool, backend: str) -> Tensor:
+def _per_prefix(sides: _Sides, cosine: bool, smoothing: float, backend: str) -> Tensor:
     q, p, targets, scale, mask = sides
     if not cosine:
-        return cross_entropy_per_prefix(q * scale, p, targets, backend=backend)
+        return cross_entropy_per_prefix(q * scale, p, targets, label_smoothing=smoothing, backend=backend)
     q, p = bounded(q), bounded(p)
-    norms = inverse_prefix_norms(q), inverse_prefix_norms(p)
     row_weight, nothing = q.new_full((len(q),), 1 / len(q)), q.new_zeros(q.shape[1])
-    options: dict[str, Any] = {"lengths": [], "compiled": use_compiled(backend, q, _OWNER), "mask": mask, "grad": False}
-    return _sweep(q, p, *norms, scale, targets, row_weight, nothing, **options)[0]
+    options: dict[str, Any] = {"lengths": [], "path": path_of(backend, q, _OWNER), "mask": mask, "grad": False}
+    losses = _sweep(q, p, scale, targets, row_weight, nothing, **options)[0]
+    return losses + smoothing * _smoothing(q, p, targets, scale) if smoothing else losses
 
 
 @torch.no_grad()

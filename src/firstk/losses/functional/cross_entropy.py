@@ -18,7 +18,7 @@ from torch import Tensor
 from firstk._base.checks import bad_parameter, check_choice, check_fraction
 from firstk._base.prefix_weights import OmegaLike
 from firstk.exceptions import InvalidInputError
-from firstk.losses.functional import cross_entropy_torch
+from firstk.losses.functional import sweep_torch
 from firstk.losses.functional._inputs import (
     check_codes,
     check_estimator,
@@ -27,14 +27,14 @@ from firstk.losses.functional._inputs import (
     full_precision,
     host_reads,
     omega_like,
+    path_of,
     promoted,
     untraced,
-    use_compiled,
     weights_of,
     working_dtype,
 )
-from firstk.losses.functional.once import weighted
-from firstk.losses.functional.sampling import cut, cut_linear, draw_prefixes, groups_pay
+from firstk.losses.functional.once import by_row, weighted
+from firstk.losses.functional.sampling import cut, draw_prefixes
 
 _OWNER = "cross_entropy"
 
@@ -48,10 +48,10 @@ def _sweep(
     omega: Tensor,
     *,
     lengths: list[int],
-    compiled: bool,
+    path: str,
     grad: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    sweep, counted = sweep_of(lengths, compiled), row_weight != 0
+    sweep, counted = sweep_of(lengths, path), row_weight != 0
     if not host_reads(z):
         # Ignored rows may hold NaN. Leaving them out would wait for the device; zeros with weight 0 are no terms.
         return sweep(z.where(counted[:, None], 0.0), weight, bias, labels, row_weight, omega, grad)
@@ -63,15 +63,19 @@ def _sweep(
     return losses, torch.zeros_like(z).index_put_((counted,), dz) if grad else dz, dw, db
 
 
-def sweep_of(lengths: list[int], compiled: bool) -> Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]:
+def sweep_of(lengths: list[int], path: str) -> Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]:
     """Return the sweep over the given lengths, the few with weight, or over all prefixes if none are given."""
     if lengths:
-        return partial(cross_entropy_torch.sparse_sweep, lengths)
-    if compiled:
+        return partial(sweep_torch.sparse_sweep, lengths)
+    if path == "compiled":
         from firstk.losses.functional import cross_entropy_cpu
 
         return cross_entropy_cpu.sweep
-    return cross_entropy_torch.sweep
+    if path == "triton":
+        from firstk.losses.functional import sweep_triton
+
+        return sweep_triton.sweep
+    return sweep_torch.sweep
 
 
 class _Rows(NamedTuple):
@@ -120,7 +124,7 @@ def _weighed_rows(
 
 
 def _smoothing_losses(rows: _Rows, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Return the term that smoothed or soft labels add to each prefix loss, (d,).
+    """Return the term that smoothed or soft labels add to each row and prefix loss, (n, d).
 
     sum_i spread_sum logits_ik,y - spread . logits_ik is linear in the logits, so one cumulative sum over
     coordinates gives it for every k, in O(n d), for soft labels O(n C d).
@@ -128,10 +132,10 @@ def _smoothing_losses(rows: _Rows, weight: Tensor, bias: Tensor | None) -> Tenso
     assert rows.spread is not None
     counted = (rows.row_weight != 0)[:, None]
     z, labels, share = rows.z.where(counted, 0.0), rows.labels, rows.spread.sum(-1, keepdim=True)
-    gain = (z * (share * weight[labels] - rows.spread @ weight)).sum(0).cumsum(0)  # (d,)
+    gain = (z * (share * weight[labels] - rows.spread @ weight)).cumsum(1)
     if bias is None:
         return gain
-    return gain + ((share[..., 0] * bias[labels] - rows.spread @ bias) * counted[:, 0]).sum()
+    return gain + (share[..., 0] * bias[labels] - rows.spread @ bias)[:, None] * counted
 
 
 def _checked(z: Tensor, weight: Tensor, labels: Tensor, bias: Tensor | None, owner: str) -> None:
@@ -191,18 +195,19 @@ def cross_entropy(
     omega : str, mapping, array-like or PrefixWeights
         Weights of the prefixes, normalized to sum to one (`firstk._base.prefix_weights.resolve_omega`).
     class_weight, label_smoothing, ignore_index, reduction
-        As in `torch.nn.functional.cross_entropy`; reduction is "mean" or "sum".
+        As in `torch.nn.functional.cross_entropy`. "none" returns one loss per row, by the torch path.
     estimator : "exact" or "sampled"
         "sampled" draws one prefix per row: unbiased, at the cost of one ordinary cross-entropy.
     generator : torch.Generator, optional
         Source of the draws.
-    backend : "auto", "compiled" or "torch"
-        The compiled path needs CPU tensors and numba; "auto" uses it wherever possible.
+    backend : "auto", "compiled", "triton" or "torch"
+        The compiled path needs CPU tensors and numba, Triton's kernels need CUDA and the extra 'triton'; "auto" uses
+        either wherever possible.
 
     Returns
     -------
     Tensor
-        A scalar, float32 at least. Not differentiable twice.
+        A scalar, or (n,) without reduction; float32 at least. Not differentiable twice.
 
     Examples
     --------
@@ -211,7 +216,7 @@ def cross_entropy(
     1.3863
     """
     _checked(z, weight, labels, bias, _OWNER)
-    check_choice(reduction, ("mean", "sum"), "reduction", _OWNER)
+    check_choice(reduction, ("mean", "sum", "none"), "reduction", _OWNER)
     smoothing = check_fraction(label_smoothing, "label_smoothing", _OWNER)
     weights = weights_of(omega, z.shape[1], _OWNER)
     dtype = working_dtype(z, weight)
@@ -222,11 +227,7 @@ def cross_entropy(
     with full_precision(z.device):
         if check_estimator(estimator, _OWNER):
             k = draw_prefixes(weights, len(z), z.device, generator)
-            if groups_pay(weights, len(z), len(weight)):
-                logits, order = cut_linear(z, weight, bias, k)
-                labels = labels[order]
-            else:
-                logits = F.linear(cut(z, k), weight, bias)
+            logits = F.linear(cut(z, k), weight, bias)
             return F.cross_entropy(
                 logits,
                 labels,
@@ -237,12 +238,20 @@ def cross_entropy(
             )
         rows = _weighed_rows(z, labels, len(weight), class_weight, smoothing, ignore_index, reduction)
         om = omega_like(weights, z)
-        compiled = use_compiled(backend, z, _OWNER)
-        sweep = partial(_sweep, lengths=few_lengths(weights, compiled), compiled=compiled)
+        path = path_of(backend, z, _OWNER)
+        sweep = partial(_sweep, lengths=few_lengths(weights, path), path=path)
+        if reduction == "none":
+            with torch.no_grad():
+                counted = rows.row_weight != 0  # the others may hold NaN, and are zeros with weight 0 in sums
+                values = sweep_torch.row_losses(
+                    z.where(counted[:, None], 0.0), weight, bias, rows.labels.where(counted, 0), rows.row_weight, om
+                )
+            loss = by_row(sweep, values, rows.row_weight, om, z, weight, bias, rows.labels)
+            return loss if rows.spread is None else loss + _smoothing_losses(rows, weight, bias) @ om
         loss = weighted(sweep, z, weight, bias, rows.labels, rows.row_weight, om)
         # As in torch, the mean over zero rows is NaN.
         loss = loss + (rows.total - rows.total) / rows.total
-        return loss if rows.spread is None else loss + _smoothing_losses(rows, weight, bias) @ om
+        return loss if rows.spread is None else loss + _smoothing_losses(rows, weight, bias).sum(0) @ om
 
 
 @untraced
@@ -270,6 +279,6 @@ def cross_entropy_per_prefix(
     with full_precision(z.device):
         rows = _weighed_rows(z, labels, len(weight), class_weight, smoothing, ignore_index, reduction)
         inputs = (z, weight, bias, rows.labels, rows.row_weight, z.new_zeros(z.shape[1]))
-        losses, *_ = _sweep(*inputs, lengths=[], compiled=use_compiled(backend, z, owner), grad=False)
+        losses, *_ = _sweep(*inputs, lengths=[], path=path_of(backend, z, owner), grad=False)
         losses = losses + (rows.total - rows.total) / rows.total
-        return losses if rows.spread is None else losses + _smoothing_losses(rows, weight, bias)
+        return losses if rows.spread is None else losses + _smoothing_losses(rows, weight, bias).sum(0)

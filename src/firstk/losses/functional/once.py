@@ -112,6 +112,40 @@ def once(step: Step, *inputs: Tensor | None) -> Tensor:
     return _Once.apply(step, wanted, *inputs)[0]
 
 
+class _Rows(OnceFunction):
+    @staticmethod
+    def forward(step: Step, values: Tensor, row_weight: Tensor, omega: Tensor, *inputs: Tensor | None) -> Tensor:
+        return values
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.step, _, *tensors = inputs
+        ctx.save_for_backward(*tensors)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        """Sweep with the weights of rows that upstream gives, in which the gradient is linear."""
+        row_weight, omega, *inputs = ctx.saved_tensors
+        found = ctx.step(*inputs, row_weight * upstream.detach(), omega, grad=True)[1:]
+        needed = zip(found, ctx.needs_input_grad[4:], strict=False)
+        given = [differentiated_once(part, *inputs[:-1]) if wanted else None for part, wanted in needed]
+        return (None, None, None, None, *given, None)
+
+
+def by_row(step: Step, values: Tensor, row_weight: Tensor, omega: Tensor, *inputs: Tensor | None) -> Tensor:
+    """Return computed losses of rows, (n,), with the gradients of a sweep, which backward runs.
+
+    Parameters
+    ----------
+    step : callable
+        Takes `inputs`, weights of rows, omega and `grad`; returns losses of prefixes, then a gradient of each of
+        `inputs` but the last, which are labels.
+    values, row_weight : Tensor of shape (n,)
+    omega : Tensor of shape (d,)
+    """
+    return _Rows.apply(step, values, row_weight, omega, *inputs)
+
+
 def _summed(sweep: Step, *inputs: Tensor, grad: bool) -> tuple[Tensor, ...]:
     losses, *found = sweep(*inputs, grad=grad)
     return losses @ inputs[-1], *found

@@ -21,7 +21,7 @@ from firstk.losses.functional._inputs import (
     full_precision,
     host_reads,
     omega_like,
-    use_compiled,
+    path_of,
     working_dtype,
 )
 from firstk.losses.functional.cross_entropy import check_labels, cross_entropy, sweep_of
@@ -38,7 +38,7 @@ def _sweep(
     omega: Tensor,
     *,
     lengths: list[int],
-    compiled: bool,
+    path: str,
     grad: bool,
 ) -> tuple[Tensor, ...]:
     """Return the d losses and, with `grad`, the gradients of their weighted sum."""
@@ -47,7 +47,7 @@ def _sweep(
     rest = omega.clone()
     rest[:K] = 0
     rows = (z, weight, bias, labels, z.new_full((n,), 1 / n), rest)
-    losses, dz, dw, db = sweep_of(lengths, compiled)(*rows, grad)
+    losses, dz, dw, db = sweep_of(lengths, path)(*rows, grad)
     losses[:K] = own
     if grad:
         dz[:, :K] += dz_own
@@ -78,8 +78,8 @@ def cross_entropy_own_heads(
         In [0, C - 1]; not checked.
     omega : PrefixWeights
     """
-    compiled = use_compiled("auto", z, "own_heads")
-    sweep = partial(_sweep, lengths=few_lengths(omega, compiled, len(own_weight)), compiled=compiled)
+    path = path_of("auto", z, "own_heads")
+    sweep = partial(_sweep, lengths=few_lengths(omega, path, len(own_weight)), path=path)
     return weighted(sweep, z, weight, bias, own_weight, own_offset, labels, omega_like(omega, z))
 
 
@@ -142,7 +142,7 @@ def cross_entropy_adapted_heads(
         losses = own_head_losses(z, own, offset, labels, **options)
         share, rest = beyond(omega, K)
         beyond_them = cross_entropy(z, weight, labels, bias, omega=rest, **shared)
-        return losses @ omega_like(omega, z)[:K] + share * beyond_them
+        return torch.tensordot(omega_like(omega, z)[:K], losses, 1) + share * beyond_them
 
 
 def _plain(
@@ -172,7 +172,7 @@ def own_head_losses(
     reduction: str = "mean",
     backend: str = "auto",
 ) -> Tensor:
-    """Return the loss of each of the first K prefixes under its head, (K,), with the options of torch; differentiable.
+    """Return the loss of each of the first K prefixes under its head, (K,) or (K, n), with the options of torch.
 
     One product for each prefix: `backend` is accepted, as all losses take it, and changes nothing.
     """

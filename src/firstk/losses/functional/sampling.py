@@ -8,6 +8,7 @@ still draws k with probability omega_k.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,46 @@ import torch
 from torch import Tensor
 
 from firstk._base.prefix_weights import PrefixWeights, beyond, resolve_omega
-from firstk.losses.functional._inputs import host_reads
-from firstk.losses.functional.draws import Stratum, drawing, rank_shift
-from firstk.losses.functional.once import OnceFunction, differentiated_once
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """Source of the draws for the rows of one rank: those rows' part of the draws for the whole batch.
+
+    Attributes
+    ----------
+    generator : torch.Generator
+        In the same state on every rank.
+    positions : Tensor of shape (n,), int64
+        Positions of this rank's rows in the batch.
+    total : int
+        Number of rows of the batch.
+    """
+
+    generator: torch.Generator
+    positions: Tensor
+    total: int
+
+
+def drawing(generator: torch.Generator | Stratum | None, n: int) -> tuple[torch.Generator | None, int, Tensor | None]:
+    """Return the generator, the number of rows to draw for, and the positions of the draws to use (None: all)."""
+    if isinstance(generator, Stratum):
+        return generator.generator, generator.total, generator.positions
+    return generator, n, None
+
+
+def rank_shift() -> float:
+    """Return by which part of a slice the draws of this process are moved: trainers seed all processes alike."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_rank() / torch.distributed.get_world_size()
+    return 0.0
+
+
+def normal_like(z: Tensor, generator: torch.Generator | Stratum | None) -> Tensor:
+    """Draw standard normal numbers, one for each entry of a code."""
+    source, n, taken = drawing(generator, len(z))
+    draws = torch.randn((n, *z.shape[1:]), generator=source, dtype=z.dtype)
+    return (draws if taken is None else draws[taken]).to(z.device)
 
 
 def draw_prefixes(
@@ -99,91 +137,3 @@ class _Cut(torch.autograd.Function):
 def cut(z: Tensor, k: Tensor) -> Tensor:
     """Set the coordinates of row i past k_i to zero, (n, d)."""
     return _Cut.apply(z, k)
-
-
-# Multiply-adds of a product that groups of rows must save to pay for their calls.
-_WORTH_GROUPS = 1 << 23
-
-
-def groups_pay(weights: PrefixWeights, n: int, columns: int) -> bool:
-    """Tell whether `cut_linear` is expected to be quicker than a product of masked codes.
-
-    Examples
-    --------
-    >>> from firstk._base.prefix_weights import resolve_omega
-    >>> [groups_pay(resolve_omega(name, 384), 512, 77) for name in ("uniform", "harmonic")]
-    [False, True]
-    """
-    half, most = (int(weights.support[np.searchsorted(weights.edges, part)]) for part in (0.5, 0.75))
-    longest = int(weights.support[-1])
-    used = half / 2 + most / 4 + longest / 4
-    return n * columns * (weights.d - used) >= _WORTH_GROUPS
-
-
-def _groups(lengths: Tensor, d: int) -> tuple[list[int], list[int]]:
-    """Cut rows in ascending order of length into groups; return their sizes, and the longest length of each.
-
-    Most lengths are short: the shorter half of the rows, half of the rest, and what is left.
-    """
-    n = len(lengths)
-    if n < 64 or not host_reads(lengths):  # elsewhere, reading lengths back would wait for all work before
-        return [n], [d]
-    sizes = [n // 2, n // 4, n - n // 2 - n // 4]
-    return sizes, [int(lengths[end - 1]) for end in (sizes[0], n - sizes[2], n)]
-
-
-class _CutLinear(OnceFunction):
-    """A linear map of codes that are cut, in ascending order of length: short codes need short products.
-
-    Returns the logits, the masks and the cut codes of each group of rows.
-    """
-
-    @staticmethod
-    def forward(z: Tensor, weight: Tensor, bias: Tensor | None, k: Tensor, order: Tensor) -> tuple[Tensor, ...]:
-        k, rows = k[order], z.index_select(0, order)
-        sizes, longest = _groups(k, z.shape[1])
-        lengths = k.to(z.dtype)[:, None].split(sizes)
-        at = torch.arange(z.shape[1], dtype=z.dtype, device=z.device)
-        masks = [(part - at[:most]).clamp_(0, 1) for part, most in zip(lengths, longest, strict=True)]
-        codes = [mask * part[:, : mask.shape[1]] for mask, part in zip(masks, rows.split(sizes), strict=True)]
-        logits = z.new_empty(len(z), len(weight))
-        for part, code in zip(logits.split(sizes), codes, strict=True):
-            torch.mm(code, weight[:, : code.shape[1]].t(), out=part)
-        return logits if bias is None else logits.add_(bias), *masks, *codes
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]) -> None:
-        ctx.save_for_backward(*inputs)
-        ctx.kept = output[1:]
-        ctx.mark_non_differentiable(*ctx.kept)
-
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        z, weight, bias, _lengths, order = ctx.saved_tensors
-        masks, codes = ctx.kept[: len(ctx.kept) // 2], ctx.kept[len(ctx.kept) // 2 :]
-        sizes = [len(mask) for mask in masks]
-        with torch.no_grad():
-            dz, dw = upstream.new_zeros(len(order), weight.shape[1]), torch.zeros_like(weight)
-            for found, own, mask, code in zip(dz.split(sizes), upstream.split(sizes), masks, codes, strict=True):
-                most = mask.shape[1]
-                torch.mul(own @ weight[:, :most], mask, out=found[:, :most])
-                dw[:, :most].addmm_(own.t(), code)
-            # Back in the order of the codes.
-            dz = torch.empty_like(dz).index_copy_(0, order, dz)
-            given = dz, dw, upstream.sum(0) if bias is not None else None
-        inputs = (z, weight, bias, upstream)
-        return (*(None if part is None else differentiated_once(part, *inputs) for part in given), None, None)
-
-
-def cut_linear(z: Tensor, weight: Tensor, bias: Tensor | None, k: Tensor) -> tuple[Tensor, Tensor]:
-    """Return ``cut(z, k) @ weight.T + bias`` with its rows in ascending order of k, and that order; for float32 or 64.
-
-    Examples
-    --------
-    >>> z, k = torch.ones(3, 4), torch.tensor([4, 1, 2])
-    >>> logits, order = cut_linear(z, torch.ones(1, 4), None, k)
-    >>> logits[:, 0].tolist(), order.tolist()
-    ([1.0, 2.0, 4.0], [1, 2, 0])
-    """
-    order = k.argsort()
-    return _CutLinear.apply(z, weight, bias, k, order)[0], order
