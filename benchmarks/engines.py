@@ -18,10 +18,11 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import argparse
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from firstk import PrefixEncoder, fit_files, transform_files
 from firstk.data.files import write_vectors
@@ -65,6 +66,11 @@ def seconds(work: Callable[[], object]) -> float:
     return processor_seconds() - before
 
 
+def drained(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Take what Spark sends to a worker, and do nothing with it."""
+    yield pa.RecordBatch.from_pydict({"rows": [sum(map(len, batches))]})
+
+
 def main() -> None:
     """Print the processor times of fit and transform, and what the driver received."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -90,9 +96,14 @@ def main() -> None:
         finish = engine.finish
         engine.finish = lambda encoder, parts: (got.extend(map(len, parts)), finish(encoder, parts))[1]
         found = PrefixEncoder(K)
+        engine.fit(found, df.limit(10))  # workers have imported firstk
+        vectors = df.select("vector")
+        alone = seconds(lambda: vectors.mapInArrow(drained, "rows long").collect())
+        got.clear()
         spark = {"fit": seconds(lambda: engine.fit(found, df))}
         spark["transform"] = seconds(lambda: engine.transform(ours, df, k=K).write.parquet(f"{place}-spark"))
         print(f"largest difference of components {np.abs(found.components_ - ours.components_).max():.1e}")
+        print(f"Spark alone, reading and sending rows to Python: {alone:.1f} s")
         print(f"{len(got)} parts, {sum(got):,} bytes to the driver")
         for name, time in files.items():
             print(f"{name}: files {time:.1f} s, Spark {spark[name]:.1f} s, {spark[name] / time:.2f} times", flush=True)

@@ -115,12 +115,25 @@ def transform() -> Callable[[], object]:
     return lambda: _command("transform", "model", "file.parquet", "--out", "codes.parquet", "-k", "4")
 
 
+def align() -> Callable[[], object]:
+    """Command align of two parquet files with labels."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rng = np.random.default_rng(0)
+    texts, labels = rng.normal(size=(400, 16)), [str(i % 7) for i in range(400)]
+    for name, width in (("old", 16), ("new", 20)):
+        vectors = list(texts @ rng.normal(size=(16, width)))
+        parquet.write_table(pa.table({"id": np.arange(400), "vector": vectors, "label": labels}), f"{name}.parquet")
+    return lambda: _command("align", "old.parquet", "new.parquet", "--label", "label", "--out", "upgrade")
+
+
 def reproduce() -> Callable[[], object]:
     """Command reproduce of one small experiment."""
     return lambda: _command("reproduce", "bao2020/theorem1", "--out", "results")
 
 
-WALKS = {walk.__name__: walk for walk in (closed_form, gradient, fit, curve, transform, reproduce)}
+WALKS = {walk.__name__: walk for walk in (closed_form, gradient, fit, curve, transform, align, reproduce)}
 
 
 def modules(walk: str) -> list[str]:

@@ -49,6 +49,7 @@ def test_help_loads_commands_and_checks_of_their_words(arguments):
         "firstk.data.remote",
         "firstk.data.remote.path",
         "firstk.data.remote.secrets",
+        "firstk.data.stores",
     }
 
 

@@ -412,7 +412,7 @@ def test_temperature_is_positive(temperature):
 def test_losses_of_pairs_divide_cosines_by_the_temperature(temperature):
     torch = pytest.importorskip("torch")
     from firstk._base.prefix_weights import resolve_omega
-    from firstk.solvers.gradient.losses import Positives, PrefixSum, ScoredPairs
+    from firstk.solvers.gradient.losses import Positives, PrefixSum, ScoredPairLoss
 
     rng = np.random.default_rng(0)
     left, right = (torch.tensor(rng.normal(size=(6, 3))) for _ in range(2))
@@ -424,7 +424,7 @@ def test_losses_of_pairs_divide_cosines_by_the_temperature(temperature):
     wrong = [own[i] - own[j] for i in range(6) for j in range(6) if scores[i] < scores[j]]
     expected = {
         Positives: torch.nn.functional.cross_entropy(logits, torch.arange(6)),
-        ScoredPairs: torch.log1p(torch.stack(wrong).exp().sum()),
+        ScoredPairLoss: torch.log1p(torch.stack(wrong).exp().sum()),
     }
     for kind, value in expected.items():
         found = kind({"temperature": temperature}).loss(None, (left, right), {"scores": scores}, prefix_sum)

@@ -8,8 +8,7 @@ import pytest
 from firstk.advice.inputs import VectorSource, read_rows
 from firstk.data.files import write_vectors
 from firstk.exceptions import InvalidInputError
-from firstk.upgrade.pairing import check_correspond, paired
-from firstk.upgrade.read import UpgradeFiles, read_upgrade, write_order
+from firstk.upgrade.read import UpgradeFiles, check_correspond, paired, read_upgrade, write_order
 from fixtures.made_upgrade import made_upgrade
 
 N, M, PAIRS = 300, 80, 200

@@ -50,7 +50,16 @@ def atomic_file(
         target = Path(path).resolve()  # a link stays a link: what it points to is replaced
         if target.is_dir():
             raise InvalidInputError(f"{what} is a file, and '{path}' is a folder. Name a file in it.")
-        _check_replaceable(path, target, what, kinds)
+        # Raise InvalidInputError if a saved model, or a file of another kind, would be overwritten.
+        if _is_model(target.parent):
+            raise InvalidInputError(
+                f"'{path}' lies in the folder of a saved model, which holds nothing else. Name another file."
+            )
+        if kinds and target.exists() and target.suffix.lower() not in kinds:
+            raise InvalidInputError(
+                f"'{path}' is there already, and does not end in {' or '.join(kinds)}: {what[0].lower()}{what[1:]} "
+                "would destroy it. Name another file."
+            )
         target.parent.mkdir(parents=True, exist_ok=True)
         _sweep(target)
         temporary = _new(target, _new_file)
@@ -129,19 +138,6 @@ def _is_model(folder: Path) -> bool:
         return False
     held = config.read_bytes()
     return any(mark in held for mark in _MODEL_MARKS)
-
-
-def _check_replaceable(path: str | os.PathLike[str], target: Path, what: str, kinds: Collection[str]) -> None:
-    """Raise InvalidInputError if a saved model, or a file of another kind, would be overwritten."""
-    if _is_model(target.parent):
-        raise InvalidInputError(
-            f"'{path}' lies in the folder of a saved model, which holds nothing else. Name another file."
-        )
-    if kinds and target.exists() and target.suffix.lower() not in kinds:
-        raise InvalidInputError(
-            f"'{path}' is there already, and does not end in {' or '.join(kinds)}: {what[0].lower()}{what[1:]} would "
-            "destroy it. Name another file."
-        )
 
 
 @contextlib.contextmanager

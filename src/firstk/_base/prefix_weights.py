@@ -214,7 +214,16 @@ def resolve_omega(omega: OmegaLike, d: int, owner: str = "resolve_omega", start:
             allowed = ", ".join(map(repr, NAMES)) + f", {d} weights, or a mapping {{k: weight}}"
             raise bad_parameter("omega", owner, "one of " + allowed, omega)
         return _named(omega, int(d), min(int(start), int(d)))
-    weights = _from_mapping(omega, int(d), owner) if isinstance(omega, Mapping) else _from_array(omega, int(d), owner)
+    if isinstance(omega, Mapping):
+        weights = np.zeros(int(d))
+        for k, weight in omega.items():
+            if not is_int(k) or not 1 <= k <= d:
+                raise bad_parameter("omega", owner, f"a mapping from prefix lengths in [1, {d}]", k)
+            if not is_real(weight) or weight < 0:
+                raise bad_parameter(f"omega[{k}]", owner, "a finite number that is not negative", weight)
+            weights[k - 1] = weight
+    else:
+        weights = _from_array(omega, int(d), owner)
     if not weights.any():
         raise InvalidInputError(f"The 'omega' of {owner} weighs no prefix. Give at least one k a positive weight.")
     return _normalized(weights)
@@ -225,17 +234,6 @@ def _named(name: str, d: int, start: int = 1) -> PrefixWeights:
     k = np.arange(1, d + 1, dtype=np.float64)
     weights = {"uniform": np.ones(d), "harmonic": 1 / k, "reverse_harmonic": 1 / (d - k + 1)}[name]
     return _normalized(np.where(k < start, 0.0, weights))
-
-
-def _from_mapping(omega: Mapping[int, float], d: int, owner: str) -> np.ndarray:
-    weights = np.zeros(d)
-    for k, weight in omega.items():
-        if not is_int(k) or not 1 <= k <= d:
-            raise bad_parameter("omega", owner, f"a mapping from prefix lengths in [1, {d}]", k)
-        if not is_real(weight) or weight < 0:
-            raise bad_parameter(f"omega[{k}]", owner, "a finite number that is not negative", weight)
-        weights[k - 1] = weight
-    return weights
 
 
 def _from_array(omega: ArrayLike, d: int, owner: str) -> np.ndarray:

@@ -13,7 +13,15 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "firstk.advice.inputs": ["File", "RowsOfFile", "VectorSource"],
-        "firstk.advice.judgements": ["Judged", "RowNames", "column_of", "read_judged", "read_side", "usual"],
+        "firstk.advice.judgements": [
+            "Judged",
+            "RowNames",
+            "read_columns",
+            "column_of",
+            "read_judged",
+            "read_side",
+            "usual",
+        ],
     },
 )
 
@@ -24,6 +32,7 @@ if TYPE_CHECKING:
     from firstk.advice.judgements import Judged as Judged
     from firstk.advice.judgements import RowNames as RowNames
     from firstk.advice.judgements import column_of as column_of
+    from firstk.advice.judgements import read_columns as read_columns
     from firstk.advice.judgements import read_judged as read_judged
     from firstk.advice.judgements import read_side as read_side
     from firstk.advice.judgements import usual as usual

@@ -23,6 +23,7 @@ from firstk.advice.evaluate import (
 from firstk.advice.read import FileTask
 from firstk.advice.records import AxisStatistics, ImageSamples, Report
 from firstk.data.remote import place_of
+from firstk.data.stores import find_store
 from firstk.data.task import Data, Pairs, Rows, Search
 from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.encoder.record import FitRecord
@@ -98,6 +99,10 @@ def report_on(
         settings.setdefault("sizes", default_bytes(fitted, limits.bytes_per_vector))
     if limits.k is not None:
         settings.setdefault("also", (limits.k,))
+    elif limits.bytes_per_vector is not None and settings.get("store") is not None:
+        forms = find_store(settings["store"], "evaluate").forms
+        within = (form.longest(limits.bytes_per_vector, fitted.d) for form in forms)
+        settings.setdefault("also", tuple(k for k in within if k is not None))
     try:
         lead = evaluate(encoder, data, metric=asked.metric, progress=progress, **settings)
     except InvalidInputError as error:

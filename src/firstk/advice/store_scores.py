@@ -160,7 +160,7 @@ def rescored(encoder: Any, data: Rows | Search, metric: str, form: Form, k: int)
 
 def _of_rows(encoder: Any, data: Rows | Search, metric: str) -> Callable[[np.ndarray], MeanScore]:
     """Return what scores rows of documents, shape (m, LIMIT), found for each query."""
-    if isinstance(data, Search):
+    if isinstance(data, Search) and metric != "recall@10":
         judged = judged_of(np.asarray(data.relevance), n_rows(data.documents))
         kind = MEASURES[metric.partition("@")[0]]
         possible = kind.possible(judged, LIMIT)
@@ -174,7 +174,7 @@ def _of_rows(encoder: Any, data: Rows | Search, metric: str) -> Callable[[np.nda
             return MeanScore(values[counts][:, None], weights=kept, rows=judged.queries[counts])
 
         return earned
-    if metric == "1nn_accuracy":
+    if metric == "1nn_accuracy" and isinstance(data, Rows):
         if data.reference is None:
             raise InvalidInputError("The metric '1nn_accuracy' needs a reference with labels.")
         y, labels = np.asarray(data.reference.y), np.asarray(data.y)

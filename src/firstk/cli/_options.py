@@ -130,6 +130,14 @@ ExplainOption = Annotated[bool, typer.Option("--explain", help="Print everything
 KeepOption = Annotated[
     float | None, typer.Option("--keep", metavar="SHARE", help="Choose the cheapest code that keeps this: 0.99.")
 ]
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="NAME",
+        help="Choose what this store holds: pgvector, qdrant, lancedb, milvus, elasticsearch, ...",
+    ),
+]
 BytesPerVectorOption = Annotated[
     int | None, typer.Option("--bytes-per-vector", min=1, metavar="N", help="Choose the best code within N bytes.")
 ]

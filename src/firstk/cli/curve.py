@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as jsonlib
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +25,7 @@ from firstk.words.choice import (
     out_of_reach,
     precision_lines,
     score_table,
+    store_lines,
 )
 from firstk.words.commands import VECTORS, next_commands, options_of, recorded_options
 from firstk.words.terms import about_metric
@@ -57,6 +58,10 @@ Precisions = Annotated[
     ),
 ]
 Length = Annotated[int | None, typer.Option("-k", min=1, help="Choose this k.")]
+Threshold = Annotated[
+    float | None,
+    typer.Option(metavar="COSINE", help="Also say which cut-off on the codes matches this cosine of raw vectors."),
+]
 Most = Annotated[int, typer.Option(min=1, help="Use at most this many rows of each file, drawn at random.")]
 ReportFile = Annotated[
     Path | None,
@@ -84,6 +89,8 @@ def curve(
     metric: MetricName = "auto",
     keep: given.KeepOption = None,
     bytes_per_vector: given.BytesPerVectorOption = None,
+    store: given.StoreOption = None,
+    threshold: Threshold = None,
     k: Length = None,
     precision: Precisions = None,
     rows: given.RowsOption = None,
@@ -106,6 +113,8 @@ def curve(
     from firstk._base.checks import check_choice
     from firstk.advice.evaluation_data import Request, read_for
     from firstk.advice.fit_report import Asked, report_on
+    from firstk.advice.threshold import matched_threshold
+    from firstk.data.task import Pairs
     from firstk.encoder.fitted import FittedEncoder
     from firstk.metrics.curve import METRICS
     from firstk.metrics.same_axes import same_axes
@@ -125,8 +134,15 @@ def curve(
     with step_progress(None, quiet=quiet or json, what="evaluating") as begin, warnings_as_notes():
         task = read_for(encoder, Request(place, reference, labels, most, metric))
         baselines, notes = _baselines(encoder, task, metric)
-        settings = {"product_quantizer": True, "rows": rows, "most_pairs": None, "baselines": baselines}
+        settings = {"product_quantizer": True, "rows": rows, "most_pairs": None, "baselines": baselines, "store": store}
         found, refusal = report_on(encoder, task, Asked(limits, metric, settings, details=explain), begin)
+        cut = None
+        if threshold is not None:
+            own = None if found.choice is None else found.choice.own
+            length = k or (encoder.d if own is None else own.point.k)
+            if isinstance(task.held_out, Pairs) or task.held_out is None:
+                raise InvalidInputError("--threshold compares rows or queries with all others; pairs have none.")
+            cut = matched_threshold(encoder, task.held_out, threshold, length)
         if compare is not None:  # on the rows, left sides or documents that are evaluated
             part = next(name for name in ("X", "left", "documents") if hasattr(task.held_out, name))
             axes = same_axes(encoder, FittedEncoder.load(compare), getattr(task.held_out, part))
@@ -139,6 +155,9 @@ def curve(
     if compare is not None:
         written.append(axes_line(axes, str(compare)))
         record["same_axes"] = {"verdict": axes.verdict, "levels": axes.levels}
+    if cut is not None:
+        written.insert(0, str(cut))
+        record["threshold"] = asdict(cut)
     if report is None:
         written.append("A page to forward: the same command with --report page.html.")
     elif report.suffix.lower() in PICTURES:
@@ -258,7 +277,7 @@ def _lines(
         )  # what makes scores look too good belongs to the answer
         yield ""
     if not explain:
-        yield from lengths_table(lead, encoder.p)
+        yield from store_lines(lead) if lead.store else lengths_table(lead, encoder.p)
         yield ""
         yield f"{given.in_options(found.held_out)} More: --explain"
         return

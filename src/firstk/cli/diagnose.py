@@ -10,17 +10,22 @@ import typer
 
 from firstk.cli import _options as given
 from firstk.cli._progress import row_progress, step_progress, warnings_as_notes
+from firstk.data.stores import find_store
 from firstk.exceptions import InvalidInputError
+from firstk.words.choice import store_lines
 from firstk.words.commands import VECTORS, options_of
 
 if TYPE_CHECKING:
     from firstk.advice.diagnosis import Diagnosis, Gathered, Trials
     from firstk.advice.inputs import VectorSource
+    from firstk.quality.evaluation import Evaluation
 
 # Rows are copied to float64 on the way into the moments: smaller batches than elsewhere bound the memory.
 BATCH_ROWS = 16384
 # Rows that are read of files of more than twice as many, where their format lets others be skipped; and in one place.
 SAMPLE_ROWS, SAMPLE_BLOCK = 2**18, 1024
+# Rows whose neighbors are looked for in the forms of a store.
+STORE_ROWS = 300
 
 KindOption = Annotated[
     str,
@@ -39,6 +44,7 @@ def diagnose(
     relevance: given.RelevanceOption = None,
     ids: given.IdOption = None,
     filter: given.FilterOption = None,
+    store: given.StoreOption = None,
     kind: KindOption = "auto",
     vectors: given.VectorsOption = None,
     nan: given.NanOption = "refuse",
@@ -51,22 +57,46 @@ def diagnose(
     Objectives are evaluated on held-out rows (or pairs, or queries) at 8, 16, 32 and 64 coordinates as float32; 'firstk
     fit' then tells what they keep in fewer bytes, next to PCA and SVD. Also named: copies, contradictory labels,
     columns that do not vary, and what else is wrong with the vectors. --explain adds intervals, norms and dimensions.
+    --store says how well a store's own quantizers do on the vectors as they are.
     """
     from firstk.advice.diagnosis import diagnose_gathered
 
+    if store is not None:
+        store = find_store(store, "--store").name
     silent = quiet or json
     place = given.place_of_options(source, vectors, label, pairs, nan, queries, relevance, ids, filter)
     with warnings_as_notes():
         gathered, trials, rows, total = _read(place, kind, silent)
     with step_progress(None, quiet=silent) as say:
         found = diagnose_gathered(gathered, trials, progress=say)
-    found = replace(found, command=_command(found, place, rows), rows_in_file=total)
+    command = _command(found, place, rows)
+    if store is not None and command:
+        command = command.replace(" -o model", f" --store {store} -o model")
+    found = replace(found, command=command, rows_in_file=total)
     if json:
         typer.echo(found.to_json())
         return
     if explain:
         typer.echo(f"{found.explain()}\n")
     typer.echo(str(found))
+    if store is not None and find_store(store).forms:
+        typer.echo("\n".join(store_lines(_as_they_are(gathered, store), model=False)))
+
+
+def _as_they_are(gathered: Gathered, store: str) -> Evaluation:
+    """Score the vectors of the sample in the forms of a store: recall of the ten neighbors of a few hundred rows."""
+    from firstk.advice.baselines import plain_truncation
+    from firstk.advice.evaluate import evaluate
+    from firstk.data.task import Rows
+
+    X = gathered.sample["X"].astype("float32")
+    asked = min(STORE_ROWS, len(X) // 5)
+    if asked < 1:
+        raise InvalidInputError(f"--store looks for the neighbors of some rows among others. Got {len(X)} rows.")
+    data = Rows(X[:asked], reference=Rows(X[asked:]))
+    return evaluate(
+        plain_truncation(X[:1]), data, store=store, ks=[X.shape[1]], baselines=False, draws=0, most_pairs=None
+    )
 
 
 def _read(place: VectorSource, kind: str, quiet: bool) -> tuple[Gathered, Trials | None, VectorSource, int]:

@@ -16,7 +16,7 @@ from firstk.cli import _options as options
 from firstk.cli._append import ModelToExtend
 from firstk.cli._progress import looked_at, row_progress, step_progress, warnings_as_notes
 from firstk.exceptions import InvalidInputError
-from firstk.words.choice import answer, explanation, further_lines, lengths_table
+from firstk.words.choice import answer, explanation, further_lines, lengths_table, store_lines
 from firstk.words.commands import curve_command, next_commands, options_of, recorded_options
 from firstk.words.terms import about_metric
 from firstk.words.text import number_of, were
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 # Seconds of an evaluation from which on it is said how long it will take.
 WORTH_SAYING = 20
+# Pairs of rows and stored rows that are compared in the forms of a store.
+STORE_PAIRS = 20_000_000
+# Numbers of the rows that are searched as a store does.
+STORE_NUMBERS = 2**26
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")]
 Objective = Annotated[
     str,
@@ -71,6 +75,7 @@ def fit(
     vectors: options.VectorsOption = None,
     keep: options.KeepOption = None,
     bytes_per_vector: options.BytesPerVectorOption = None,
+    store: options.StoreOption = None,
     held_out: HeldOut = "0.2",
     components: Components = None,
     settings: Settings = None,
@@ -94,12 +99,15 @@ def fit(
     from firstk.advice.evaluate import expected_seconds
     from firstk.advice.fit_report import Asked, report_on
     from firstk.advice.read import open_task
+    from firstk.data.stores import find_store
     from firstk.data.task import Rows
     from firstk.encoder.storage.folder import EVALUATION, check_target
     from firstk.moments.checkpoint import Checkpoint
     from firstk.quality.choice import Limits
 
     check_new(out, force=force, model=True)
+    if store is not None:
+        store = find_store(store, "--store").name
     if held_out == "0" and (keep is not None or bytes_per_vector is not None):
         raise InvalidInputError("--keep and --bytes-per-vector choose by held-out rows: leave --held-out 0 out.")
     shown = looked_at(quiet or as_json)
@@ -128,16 +136,20 @@ def fit(
             err=True,
         )
     check_target(out)  # before the work, not after it
+    # Ten neighbors of a few hundred rows tell forms of a store apart by a few percent.
+    evaluated = {} if store is None else {"store": store, "most_pairs": STORE_PAIRS}
     limits, shape = Limits(keep, bytes_per_vector=bytes_per_vector), options.image_of(image)
     with warnings_as_notes():
         task = open_task(place, held_out if from_pairs or not place.judged or held_out == "0" else "1", seed)
         _learn(encoder, task, kept, dask, shown)
         report = None
         if task.held_out is not None:
+            if store is not None:
+                _look_among_all(task)
             if not (quiet or as_json) and (seconds := expected_seconds(encoder.encoder_, task.held_out)) > WORTH_SAYING:
                 typer.echo(f"firstk: evaluating takes about {seconds:.0f} seconds.", err=True)
             with step_progress(None, quiet=not shown, what="evaluating") as begin:
-                report, _ = report_on(encoder, task, Asked(limits, image_shape=shape), begin)
+                report, _ = report_on(encoder, task, Asked(limits, settings=evaluated, image_shape=shape), begin)
             notes = tuple(map(options.in_options, report.notes))
             report = replace(report, notes=notes, options=recorded_options(place, shared=True))
         if report is not None:
@@ -151,6 +163,23 @@ def fit(
         _as_json(encoder, task, report, out) if as_json else "\n".join(_lines(encoder, task, report, out, explain))
     )
     typer.echo(printed)
+
+
+def _look_among_all(task: FileTask) -> None:
+    """Let held-out rows be looked up among all others, as in a store, and not among a sample; within some memory."""
+    from numpy import arange, setdiff1d
+    from numpy.random import default_rng
+
+    from firstk.estimator.fit_files import Stream
+
+    stream = task.train
+    if isinstance(stream, Stream) and len(stream.parts.held):
+        others = setdiff1d(arange(stream.rows), stream.parts.held)
+        most = STORE_NUMBERS // task.width
+        if len(others) > most:  # in the order of the file
+            others = others[default_rng(0).choice(len(others), most, replace=False)]
+            others.sort()
+        (stream.reference,) = stream.take([others])
 
 
 def _learns_pairs(encoder: PrefixEncoder, place: Any, settings: Any, base: ModelToExtend | None) -> bool:
@@ -266,7 +295,7 @@ def _lines(encoder: PrefixEncoder, task: FileTask, report: Report | None, out: P
         yield from [] if report.choice is None else answer(report.choice)
         yield from (f"  {line}" for line in next_commands(report.choice, out, options_of(task.place)))
         yield ""
-        yield from lengths_table(report.lead, fitted.p)
+        yield from store_lines(report.lead) if report.lead.store else lengths_table(report.lead, fitted.p)
     yield ""
     yield (
         f"{fitted.record.title}: {number_of(fitted.d, 'coordinate')} of {fitted.p:,}, fitted on "

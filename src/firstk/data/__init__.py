@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from firstk.data.sets import ImageSet, LabelledEmbeddings, LabelledTexts
     from firstk.data.splits import Split, split
     from firstk.data.stamp import CodeStamp as CodeStamp
+    from firstk.data.stores import find_store as find_store
 
 __all__ = [
     "ImageSet",
@@ -38,5 +39,6 @@ __getattr__, __dir__ = lazy_names(
         "firstk.data.sets": ["ImageSet", "LabelledEmbeddings", "LabelledTexts"],
         "firstk.data.splits": ["Split", "split"],
         "firstk.data.stamp": ["CodeStamp"],
+        "firstk.data.stores": ["find_store"],
     },
 )

@@ -7,7 +7,7 @@ Of embedded codes (`firstk.bits`) every prefix of the bytes is a code: bytes, no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -277,31 +277,26 @@ def read_precision(record: object) -> Precision:
     values = dict(record) if isinstance(record, Mapping) else {}
     name = values.pop("precision", None)
     told = set(values) - ({CODEBOOKS} if name == "embedded" else set())  # there where codes have them
-    if not isinstance(name, str) or name not in _READERS or told != set(_READERS[name][0]):
+    if not isinstance(name, str) or name not in _FIELDS or told != set(_FIELDS[name]):
         raise InvalidInputError(f"A precision is read from the result of its record(). Got {record!r:.100}.")
-    return _READERS[name][1](values)
-
-
-def _read_int8(values: Mapping[str, object]) -> Int8:
-    scale = values["scale"]
-    if not is_real(scale) or scale <= 0:
-        raise bad_parameter("scale", "a record of int8", "a positive number", scale)
-    return Int8(float(scale))
-
-
-def _read_int4(values: Mapping[str, object]) -> Int4:
-    mean, step = (_numbers(values[name], name, "int4") for name in ("mean", "step"))
-    if len(mean) != len(step) or step.min() < 0:
-        raise bad_parameter("step", "a record of int4", "numbers of at least 0, as many as means", values["step"])
-    return Int4(mean, step)
-
-
-def _read_binary(values: Mapping[str, object]) -> Binary:
-    scale = values["scale"]
-    # Codes that do not vary have deviation 0.
-    if not is_real(scale) or scale < 0:
-        raise bad_parameter("scale", "a record of binary", "a number of at least 0", scale)
-    return Binary(_numbers(values["mean"], "mean", "binary"), float(scale))
+    if name == "embedded":
+        return read_embedded(values)
+    scale = values.get("scale")
+    if name == "int8":
+        if not is_real(scale) or scale <= 0:
+            raise bad_parameter("scale", "a record of int8", "a positive number", scale)
+        return Int8(float(scale))
+    if name == "int4":
+        mean, step = (_numbers(values[part], part, "int4") for part in ("mean", "step"))
+        if len(mean) != len(step) or step.min() < 0:
+            raise bad_parameter("step", "a record of int4", "numbers of at least 0, as many as means", values["step"])
+        return Int4(mean, step)
+    if name == "binary":
+        # Codes that do not vary have deviation 0.
+        if not is_real(scale) or scale < 0:
+            raise bad_parameter("scale", "a record of binary", "a number of at least 0", scale)
+        return Binary(_numbers(values["mean"], "mean", "binary"), float(scale))
+    return PRECISIONS[name]
 
 
 def _numbers(values: object, name: str, precision: str) -> np.ndarray:
@@ -310,14 +305,14 @@ def _numbers(values: object, name: str, precision: str) -> np.ndarray:
     return np.asarray(values, dtype=np.float64)
 
 
-# What the record of a precision holds besides its name, and how it is read.
-_READERS: dict[str, tuple[tuple[str, ...], Callable[[Mapping[str, object]], Precision]]] = {
-    "float32": ((), lambda values: PRECISIONS["float32"]),
-    "float16": ((), lambda values: PRECISIONS["float16"]),
-    "int8": (("scale",), _read_int8),
-    "int4": (("mean", "step"), _read_int4),
-    "binary": (("mean", "scale"), _read_binary),
-    "embedded": (FIELDS, read_embedded),
+# What the record of a precision holds besides its name.
+_FIELDS: dict[str, tuple[str, ...]] = {
+    "float32": (),
+    "float16": (),
+    "int8": ("scale",),
+    "int4": ("mean", "step"),
+    "binary": ("mean", "scale"),
+    "embedded": tuple(FIELDS),
 }
 
 

@@ -14,7 +14,6 @@ from firstk.data.files import write_vectors
 from firstk.data.files.vector_columns import PLAIN_NAME
 from firstk.data.files.vector_table import format_of
 from firstk.data.files.write import fitting_columns
-from firstk.data.sets import LabelledTexts
 
 
 class Sample(NamedTuple):
@@ -25,16 +24,16 @@ class Sample(NamedTuple):
     columns: Callable[[Any], Mapping[str, np.ndarray]]
 
 
-def _columns_of_texts(data: LabelledTexts) -> dict[str, np.ndarray]:
-    return {
-        "id": np.array(data.ids_train + data.ids_test),
-        "text": np.array(data.texts_train + data.texts_test),
-        "intent": np.array(data.class_names)[data.y],
-    }
-
-
 SAMPLES: dict[str, Sample] = {
-    "banking": Sample(load_banking, "embedding", _columns_of_texts),
+    "banking": Sample(
+        load_banking,
+        "embedding",
+        lambda data: {
+            "id": np.array(data.ids_train + data.ids_test),
+            "text": np.array(data.texts_train + data.texts_test),
+            "intent": np.array(data.class_names)[data.y],
+        },
+    ),
     "digits": Sample(load_digits, "pixels", lambda data: {"label": data.y}),
 }
 

@@ -11,20 +11,14 @@ import numpy as np
 
 
 @dataclass(frozen=True, eq=False)
-class ImageSet:
-    """Labelled images, one flattened image per row, in a training and a test part.
+class LabelledSet:
+    """Labelled rows in a training and a test part.
 
     Attributes
     ----------
     name : str
     X_train, X_test : ndarray of shape (n, p), float32
-        Pixels in [0, 1]: the stored integer divided by its maximum (255; 16 for digits), so that
-        `round(X * 255)` gives the stored bytes back. `X_train.reshape(-1, *image_shape)` are the images.
     y_train, y_test : ndarray of shape (n,), int64
-        Class indices into `class_names`.
-    image_shape : tuple of int
-        (rows, columns) or (rows, columns, channels).
-    class_names : tuple of str
     """
 
     name: str
@@ -32,12 +26,10 @@ class ImageSet:
     y_train: np.ndarray
     X_test: np.ndarray
     y_test: np.ndarray
-    image_shape: tuple[int, ...]
-    class_names: tuple[str, ...]
 
     @property
     def X(self) -> np.ndarray:
-        """All images, training part first (Talukder et al. 2026 C.1 make their own split of all 70,000)."""
+        """All rows, training part first."""
         return np.concatenate([self.X_train, self.X_test])
 
     @property
@@ -47,34 +39,41 @@ class ImageSet:
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledEmbeddings:
+class ImageSet(LabelledSet):
+    """Labelled images, one flattened image per row, in a training and a test part.
+
+    Talukder et al. 2026 C.1 make their own split of all 70,000: `X` and `y`.
+
+    Attributes
+    ----------
+    X_train, X_test : ndarray of shape (n, p), float32
+        Pixels in [0, 1]: the stored integer divided by its maximum (255; 16 for digits), so that
+        `round(X * 255)` gives the stored bytes back. `X_train.reshape(-1, *image_shape)` are the images.
+    name, y_train, y_test
+        As in `LabelledSet`; class indices into `class_names`.
+    image_shape : tuple of int
+        (rows, columns) or (rows, columns, channels).
+    class_names : tuple of str
+    """
+
+    image_shape: tuple[int, ...]
+    class_names: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledEmbeddings(LabelledSet):
     """Embedded texts with one class each, in a training and a test part.
 
     Attributes
     ----------
-    name : str
     X_train, X_test : ndarray of shape (n, p), float32
         As stored, widened from float16: unit length up to 16-bit rounding (a few parts in ten thousand).
-    y_train, y_test : ndarray of shape (n,), int64
+    name, y_train, y_test
+        As in `LabelledSet`.
     class_names : tuple of str
     """
 
-    name: str
-    X_train: np.ndarray
-    y_train: np.ndarray
-    X_test: np.ndarray
-    y_test: np.ndarray
     class_names: tuple[str, ...]
-
-    @property
-    def X(self) -> np.ndarray:
-        """All vectors, training part first."""
-        return np.concatenate([self.X_train, self.X_test])
-
-    @property
-    def y(self) -> np.ndarray:
-        """All labels, in the order of `X`."""
-        return np.concatenate([self.y_train, self.y_test])
 
 
 @dataclass(frozen=True, eq=False)

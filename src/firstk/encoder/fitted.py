@@ -251,7 +251,11 @@ class FittedEncoder:
 
     def __getitem__(self, prefix: slice) -> FittedEncoder:
         """Return the encoder of the first k coordinates, sharing memory with this one."""
-        k = check_prefix(_prefix_of(prefix), self.d, "encoder[:k]")
+        if not isinstance(prefix, slice) or prefix.start not in (None, 0) or prefix.step not in (None, 1):
+            raise InvalidInputError(
+                f"An encoder is cut as encoder[:k]: only prefixes have a meaning. Got [{prefix!r}]."
+            )
+        k = check_prefix(prefix.stop, self.d, "encoder[:k]")
         return replace(
             self,
             components=self.components[:k],
@@ -470,7 +474,12 @@ class FittedEncoder:
         if self.head is not None:
             names = _HEAD_ARRAYS + (_OWN_HEADS if self.head.own else ())
             arrays |= {f"head.{name}": getattr(self.head, name) for name in names}
-            shape = replace(shape, classes=None if self.head.classes is None else _plain_labels(self.head.classes))
+            shape = replace(shape, classes=None if self.head.classes is None else tuple(self.head.classes.tolist()))
+            if shape.classes is not None and not _of_one_kind(shape.classes):
+                raise InvalidInputError(
+                    "Only labels that are strings, numbers or booleans can be saved, all of one kind. Convert the "
+                    "labels first."
+                )
         if self.network is not None:
             arrays |= self.network.arrays()
             shape = replace(shape, **self.network.config())
@@ -619,22 +628,6 @@ def _restored_network(
     from firstk.encoder.torch_network import restore_module
 
     return restore_module(module, own, shape.p, path)
-
-
-def _prefix_of(prefix: slice) -> int | None:
-    if not isinstance(prefix, slice) or prefix.start not in (None, 0) or prefix.step not in (None, 1):
-        raise InvalidInputError(f"An encoder is cut as encoder[:k]: only prefixes have a meaning. Got [{prefix!r}].")
-    stop: int | None = prefix.stop
-    return stop
-
-
-def _plain_labels(classes: np.ndarray) -> tuple[Any, ...]:
-    labels = tuple(classes.tolist())
-    if not _of_one_kind(labels):
-        raise InvalidInputError(
-            "Only labels that are strings, numbers or booleans can be saved, all of one kind. Convert the labels first."
-        )
-    return labels
 
 
 def _of_one_kind(labels: Sequence[Any]) -> bool:

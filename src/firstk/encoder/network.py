@@ -123,7 +123,11 @@ def restore_mlp(own: dict[str, np.ndarray], path: str | Path, *, layers: int, p:
         biases = tuple(own.pop(f"body.{i}.bias") for i in range(layers))
     except KeyError as error:
         raise CorruptModelError(f"'{path}' lacks the array {error} of its network.") from None
-    if own or not _chained(weights, biases, p):
+    # The first layer takes vectors of width p, and each further one the output of the one before.
+    widths, fitting = [p, *(b.size for b in biases)], not own and len(weights) > 0
+    for W, b, width in zip(weights, biases, widths, strict=False):
+        fitting &= W.dtype == b.dtype == np.float64 and b.ndim == 1 and W.shape == (b.size, width)
+    if not fitting:
         raise CorruptModelError(f"'{path}': the layers of its network do not fit one another.")
     if not all(np.isfinite(part).all() for part in (*weights, *biases)):
         raise CorruptModelError(f"'{path}': its network holds NaN or infinity.")

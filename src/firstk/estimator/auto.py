@@ -49,7 +49,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Choice:
+class AutoChoice:
     """The settings chosen, and each candidate's mean held-out score over the folds in which it took part."""
 
     objective: Objective
@@ -64,7 +64,7 @@ def choose(
     solve: Solve,
     omega: OmegaLike | None = None,
     verbose: Verbose = False,
-) -> Choice:
+) -> AutoChoice:
     """Return the best of the objective's candidates.
 
     Rows and scored pairs are evaluated by cross-validation, pairs on documents that none of the training pairs has, and
@@ -95,7 +95,7 @@ def choose(
     folds: tuple[Folds, Folds] = ([], []) if few else _pair_folds(sample, n) if pairs else (_row_folds(sample, n), [])
     if few or not (pairs or _all_have_two_classes(sample, folds[0])):
         if (settled := _shrunk_by_formula(objective, statistics)) is not None:
-            return Choice(settled, ())
+            return AutoChoice(settled, ())
         raise InvalidInputError(
             f"Choosing 'auto' settings of {type(objective).__name__} needs at least {4 * N_FOLDS} rows or pairs. "
             f"Got {n}: set shrinkage (and neighbor_weight) to numbers."
@@ -104,11 +104,11 @@ def choose(
     omega = objective.conventions.omega if omega is None else omega
     total = sum(map(len, folds))
     with statistics.sharing(), progress_bar(total * len(candidates), "choosing settings", "fit", verbose) as done:
-        trial = _Trial(statistics, n, accumulate, prepare, solve, omega, _Progress(done, len(candidates), total))
+        trial = _Trial(statistics, n, accumulate, prepare, solve, omega, _FitProgress(done, len(candidates), total))
         race = Race(candidates, folds[0], trial.scores, UNSEEN_LOSS if folds[1] else TOLERANCE)
         # Of what loses little on unseen documents, the best on seen ones: nothing is given up there.
         chosen = Race(race.within(), folds[1], trial.scores, 0.0).won() if folds[1] else race.won()
-    return Choice(chosen, tuple(zip(candidates, race.means().tolist(), strict=True)))
+    return AutoChoice(chosen, tuple(zip(candidates, race.means().tolist(), strict=True)))
 
 
 def _shrunk_by_formula(objective: Objective, statistics: Statistics) -> Objective | None:
@@ -138,7 +138,7 @@ def _shrunk_by_formula(objective: Objective, statistics: Statistics) -> Objectiv
     return None if settled.candidates() else settled
 
 
-class _Progress:
+class _FitProgress:
     """Tell a bar of the fits that are done; those of candidates that dropped out count as done."""
 
     def __init__(self, done: Callable[..., None], candidates: int, folds: int):
@@ -164,7 +164,7 @@ class _Trial:
     prepare: Prepare
     solve: Solve
     omega: OmegaLike
-    progress: _Progress
+    progress: _FitProgress
 
     def scores(self, candidates: Sequence[Objective], fold: Fold) -> Scores:
         """Return the score of each candidate on one fold, and its scores on resampled rows.
@@ -172,7 +172,12 @@ class _Trial:
         A fold is the rows to fit on and the rows to evaluate on.
         """
         kept, held = fold
-        statistics = self._statistics_of(kept)
+        # The statistics of some rows of the sample: those of all that a choice looks at, less the others.
+        whole, sample = self.statistics, self.statistics.sample
+        every = np.arange(self.n)
+        moments = whole.shared("moments of the sample", lambda: self.accumulate(sample.take(every)))
+        rest = moments.without(self.accumulate(sample.take(np.setdiff1d(every, kept))))  # type: ignore[arg-type]
+        statistics = Statistics(rest, sample.part(kept), whole.n_features, part_of=PartOf(whole, kept))
         data = _evaluation_data(statistics.sample.columns, self.statistics.sample.take(held))
         work = partial(self._scored, statistics=statistics, data=data)
         p = statistics.moments.p
@@ -188,14 +193,6 @@ class _Trial:
             results = ordered_map(work, candidates, workers) if workers > 1 else map(work, candidates)
             scores, resampled = zip(*self.progress.over(results, len(candidates)), strict=True)
         return np.array(scores), np.array(resampled)
-
-    def _statistics_of(self, kept: np.ndarray) -> Statistics:
-        """Return the statistics of some rows of the sample: those of all that a choice looks at, less the others."""
-        whole, sample = self.statistics, self.statistics.sample
-        every = np.arange(self.n)
-        moments = whole.shared("moments of the sample", lambda: self.accumulate(sample.take(every)))
-        rest = moments.without(self.accumulate(sample.take(np.setdiff1d(every, kept))))  # type: ignore[arg-type]
-        return Statistics(rest, sample.part(kept), whole.n_features, part_of=PartOf(whole, kept))
 
     def _scored(self, candidate: Objective, statistics: Statistics, data: task.Data) -> tuple[float, np.ndarray]:
         encoder = self.solve(candidate, statistics)

@@ -30,7 +30,7 @@ _OWNER = "transform"
 Coder = FittedEncoder | CodeMap
 
 
-class Described(Protocol):
+class DescribedVectors(Protocol):
     """What an encoding needs to know of vectors, which a `VectorTable` has, and other sources have too."""
 
     @property
@@ -168,7 +168,7 @@ class Encoding:
         return facts
 
 
-def encoding_of(encoder: Coder | None, table: Described, wish: Wish) -> Encoding:
+def encoding_of(encoder: Coder | None, table: DescribedVectors, wish: Wish) -> Encoding:
     """Return the encoding that was asked for, of an encoder or (None) of the vectors as they are."""
     wish.check()
     if wish.metric is not None:
@@ -189,13 +189,13 @@ def encoding_of(encoder: Coder | None, table: Described, wish: Wish) -> Encoding
     return _of_vectors(table, wish.k, wish.side, resolve_precision(wish.precision or "float32", _OWNER))
 
 
-def codes_of(table: Described) -> CodeRecord | None:
+def codes_of(table: DescribedVectors) -> CodeRecord | None:
     """Return the record of a table that holds embedded bits; None for any other."""
     record = CodeRecord.read(table.path, table.metadata)
     return record if record is not None and isinstance(record.precision, Embedded) else None
 
 
-def _of_vectors(table: Described, k: int | None, side: str | None, precision: Precision) -> Encoding:
+def _of_vectors(table: DescribedVectors, k: int | None, side: str | None, precision: Precision) -> Encoding:
     length = check_prefix(k, table.width, _OWNER)
     side = check_choice(side or "document", SIDES, "side", _OWNER)
     return Encoding(lambda X: X[:, :length], CodeStamp(f"raw vectors of {table.width}"), length, side, precision)
@@ -247,7 +247,7 @@ def cut_bits(held: CodeRecord, wish: Wish) -> Encoding:
     )
 
 
-def _like(encoder: Coder | None, table: Described, wish: Wish) -> Encoding:
+def _like(encoder: Coder | None, table: DescribedVectors, wish: Wish) -> Encoding:
     """Return the encoding of a file that was written before, for more documents or for queries."""
     record = CodeRecord.read(wish.like, open_vectors(wish.like).metadata)
     if record is None:
@@ -294,7 +294,7 @@ def _settled_side(encoder: Coder | None, record: CodeRecord, wish: Wish) -> str:
     return check_choice(wish.side or "document", SIDES, "side", _OWNER)
 
 
-def _check_width(table: Described, encoder: Coder) -> None:
+def _check_width(table: DescribedVectors, encoder: Coder) -> None:
     if (held := codes_of(table)) is not None:
         size = held.precision.bytes_per_vector(held.k)
         raise InvalidInputError(

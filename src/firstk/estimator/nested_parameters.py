@@ -41,7 +41,11 @@ class NestedParameters(BaseEstimator):
         found: dict[str, Any] = super().get_params(deep=deep)
         if deep:
             for name in _NAMED.keys() & found:  # a subclass may take others
-                found.update(_settings(name, _instance(name, found[name])))
+                member = found[name]
+                # What a name stands for, with its defaults, where it has some for all settings.
+                if isinstance(member, str) and (kind := _NAMED[name].get(member)) is not None:
+                    member = None if _required(kind) else kind()
+                found.update(_settings(name, member))
         return found
 
     def set_params(self, **params: Any) -> Self:
@@ -63,14 +67,6 @@ class NestedParameters(BaseEstimator):
             plain[name] = _changed(name, plain.get(name, getattr(self, name)), changes)
         super().set_params(**plain)
         return self
-
-
-def _instance(name: str, value: object) -> object:
-    """Return a member with its settings: the object, or what a name stands for; None where there are none to show."""
-    kind = _NAMED[name].get(value) if isinstance(value, str) else None
-    if kind is None:
-        return value
-    return None if _required(kind) else kind()
 
 
 def _required(kind: type[Any]) -> list[str]:

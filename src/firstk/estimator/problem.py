@@ -319,7 +319,7 @@ class Problem:
             warnings.warn(too_few_rows(moments.rows), FewRowsWarning, stacklevel=2)
         return encoder
 
-    def _choice(self, statistics: Statistics) -> selection.Choice:
+    def _choice(self, statistics: Statistics) -> selection.AutoChoice:
         """Choose what is "auto"; candidates are compared by their closed form where the one chosen is trained."""
         solver = solvers.ClosedForm() if self.solver.trains else self.solver
         return selection.choose(
@@ -332,7 +332,9 @@ class Problem:
             self.verbose,
         )
 
-    def _solved_by(self, solver: Solver, request: FitRequest, choice: selection.Choice | None = None) -> FittedEncoder:
+    def _solved_by(
+        self, solver: Solver, request: FitRequest, choice: selection.AutoChoice | None = None
+    ) -> FittedEncoder:
         statistics, encoder = request.statistics, solver.solve(request)
         if request.objective.conventions.scaling == "projection":
             # Orthonormal rows that span, prefix by prefix, what these span; signs by convention.
@@ -350,7 +352,28 @@ class Problem:
             raise InvalidInputError(f"Fitting needs at least two rows. Got n_samples = {statistics.moments.rows}.")
         pencil = objective.pencil(statistics)
         if not objectives.registered(objective):
-            _check_pencil(pencil, objective, statistics.moments.p)
+            # Raise an error for a pencil of a user's own objective that is none, or that does not fit the data.
+            p = statistics.moments.p
+            owner = f"{type(objective).__name__}.pencil"
+            if not isinstance(pencil, Pencil) or (pencil.M is None) == (pencil.factor is None):
+                raise bad_parameter("result", owner, "a Pencil with M or with factor", type(pencil).__name__)
+            if objective.conventions.scaling == "orthonormal" and pencil.N is not None:
+                got = "an N: axes are orthonormal in N, which conventions call scaling='metric'"
+                raise bad_parameter("N", owner, "None, as the objective's conventions say scaling='orthonormal'", got)
+            for name in ("M", "N", "factor"):
+                part = getattr(pencil, name)
+                if part is None:
+                    continue
+                wanted = (p, p) if name != "factor" else (p, np.shape(part)[-1] if np.ndim(part) else 0)
+                if np.shape(part) != wanted or not np.isfinite(part).all():
+                    allowed = (
+                        f"finite numbers of shape {wanted if name != 'factor' else (p, 'r')} (the columns of the data)"
+                    )
+                    raise bad_parameter(name, owner, allowed, f"shape {np.shape(part)}, or numbers that are not finite")
+                if name != "factor" and not np.allclose(
+                    part, np.transpose(part), rtol=1e-6, atol=1e-9 * np.abs(part).max()
+                ):
+                    raise bad_parameter(name, owner, "a symmetric matrix", "one that is not: return (M + M.T) / 2")
         moments = statistics.moments
         if isinstance(moments, PairMoments):
             mean, query_mean = moments.right_mean, moments.left_mean
@@ -380,7 +403,7 @@ class Problem:
         objective: Objective,
         rows: int,
         fingerprint: Fingerprint,
-        choice: selection.Choice | None = None,
+        choice: selection.AutoChoice | None = None,
     ) -> FitRecord:
         """Return the record of a fit: that of the solver, with what was asked of it and of which rows."""
         d, members = encoder.d, {"objective": (objective, objectives), "ordering": (self.ordering, orderings)}
@@ -433,7 +456,16 @@ def pose(
         raise bad_parameter("n_components", "PrefixEncoder", expected, n_components)
     goal = objectives.resolve(objective).resolved(pairs)
     if not objectives.registered(goal):
-        _check_conventions(goal)
+        # Raise an error for conventions of a user's own objective that are none.
+        owner, own = f"{type(goal).__name__}.conventions", goal.conventions
+        if not isinstance(own, Conventions):
+            raise bad_parameter("conventions", type(goal).__name__, "a firstk.contracts.Conventions", own)
+        check_choice(own.scaling, ("orthonormal", "metric", "noise", "projection", "power"), "scaling", owner)
+        sides = ("sides",) if goal.supervision == "pairs" else ("mean", "none")
+        check_choice(own.centring, sides, "centring", owner)
+        check_flag(own.normalized, "normalized", owner)
+        check_choice(own.omega, OMEGA_NAMES, "omega", owner)
+        check_choice(own.metric, (*METRICS, "pair_agreement"), "metric", owner)
     if pairs and goal.supervision != "pairs":
         raise IllegalCombinationError(
             f"Fitting objective '{goal.name}' on pairs",
@@ -492,39 +524,6 @@ def too_few_rows(n: int) -> str:
         f"about others. Fit on at least {FEWEST_ROWS} rows (those held out are not counted); several for each "
         "coordinate and class are better."
     )
-
-
-def _check_conventions(objective: Objective) -> None:
-    """Raise an error for conventions of a user's own objective that are none."""
-    owner, own = f"{type(objective).__name__}.conventions", objective.conventions
-    if not isinstance(own, Conventions):
-        raise bad_parameter("conventions", type(objective).__name__, "a firstk.contracts.Conventions", own)
-    check_choice(own.scaling, ("orthonormal", "metric", "noise", "projection", "power"), "scaling", owner)
-    sides = ("sides",) if objective.supervision == "pairs" else ("mean", "none")
-    check_choice(own.centring, sides, "centring", owner)
-    check_flag(own.normalized, "normalized", owner)
-    check_choice(own.omega, OMEGA_NAMES, "omega", owner)
-    check_choice(own.metric, (*METRICS, "pair_agreement"), "metric", owner)
-
-
-def _check_pencil(pencil: object, objective: Objective, p: int) -> None:
-    """Raise an error for a pencil of a user's own objective that is none, or that does not fit the data."""
-    owner = f"{type(objective).__name__}.pencil"
-    if not isinstance(pencil, Pencil) or (pencil.M is None) == (pencil.factor is None):
-        raise bad_parameter("result", owner, "a Pencil with M or with factor", type(pencil).__name__)
-    if objective.conventions.scaling == "orthonormal" and pencil.N is not None:
-        got = "an N: axes are orthonormal in N, which conventions call scaling='metric'"
-        raise bad_parameter("N", owner, "None, as the objective's conventions say scaling='orthonormal'", got)
-    for name in ("M", "N", "factor"):
-        part = getattr(pencil, name)
-        if part is None:
-            continue
-        wanted = (p, p) if name != "factor" else (p, np.shape(part)[-1] if np.ndim(part) else 0)
-        if np.shape(part) != wanted or not np.isfinite(part).all():
-            allowed = f"finite numbers of shape {wanted if name != 'factor' else (p, 'r')} (the columns of the data)"
-            raise bad_parameter(name, owner, allowed, f"shape {np.shape(part)}, or numbers that are not finite")
-        if name != "factor" and not np.allclose(part, np.transpose(part), rtol=1e-6, atol=1e-9 * np.abs(part).max()):
-            raise bad_parameter(name, owner, "a symmetric matrix", "one that is not: return (M + M.T) / 2")
 
 
 def _resolved_network(network: object) -> str | MLP | nn.Module:

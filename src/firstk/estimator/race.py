@@ -65,7 +65,13 @@ class Race:
             self._draws = [*self._draws, drawn]
             rows += len(fold[1])
             if rows >= FEWEST_ROWS:
-                self._drop()
+                # Those that are clearly beaten drop out.
+                means, draws = self.means()[self.running], np.mean(self._draws, axis=0)
+                best = int(means.argmax())
+                error = (draws - draws[best]).std(axis=1)
+                kept = np.flatnonzero(means[best] - means <= self.most + OFTEN * error)
+                self.running = [self.running[int(i)] for i in kept]
+                self._draws = [drawn[kept] for drawn in self._draws]
                 if len(self.running) == 1:
                     break
 

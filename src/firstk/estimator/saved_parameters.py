@@ -97,7 +97,9 @@ def parameters_of(encoder: FittedEncoder, module: nn.Module | None = None) -> di
     """
     record = encoder.record
     if record.parameters is None:
-        found: dict[str, Any] = {"n_components": encoder.d, "network": _network_of(encoder)}
+        found: dict[str, Any] = {"n_components": encoder.d, "network": "linear"}
+        if isinstance(net := encoder.network, TrainedMLP):  # from its layers, which do not tell the dropout of training
+            found["network"] = MLP(hidden=tuple(len(W) for W in net.weights[:-1]), normalize=net.normalize)
         if "objective" not in record.own_classes:
             found["objective"] = objectives.restore(record.objective, record.settings)
         if "ordering" not in record.own_classes:
@@ -105,13 +107,6 @@ def parameters_of(encoder: FittedEncoder, module: nn.Module | None = None) -> di
     else:
         found = {name: _from_json(name, value) for name, value in record.parameters.given.items()}
     return found if module is None else found | {"network": module}
-
-
-def _network_of(encoder: FittedEncoder) -> str | MLP:
-    """Return the settings of a trained network, from its layers; the dropout of its training is not in them."""
-    if not isinstance(encoder.network, TrainedMLP):
-        return "linear"
-    return MLP(hidden=tuple(len(W) for W in encoder.network.weights[:-1]), normalize=encoder.network.normalize)
 
 
 def _to_json(name: str, value: Any) -> object:

@@ -176,7 +176,11 @@ def transform_files(
     if _means_folder(source, place):
         _to_folder(work, table, place, resume)
     else:
-        _to_file(work, table, place)
+        format_of(place)
+        if any(place.exists() and place.samefile(shard.path) for shard in table.shards):
+            raise InvalidInputError(f"'{place}' is the file that is read. Choose another name for the codes.")
+        work.learn(table)
+        work.write(table, place)
     encoding = work.encoding  # with the precision that was fitted
     return Outcome(
         path=str(place) if is_remote(target) else str(target),
@@ -229,14 +233,15 @@ class _Work:
             return
         parts = [part for _, part in table.parts()]
         chosen = parts[:: -(-len(parts) // _SAMPLED_FILES)]
-        sample = np.concatenate(
-            [
-                self.encoding.encode(batch.vectors)
-                for part in chosen
-                for batch in _first_rows(part, _SAMPLE_ROWS // len(chosen))
-            ]
-        )
-        self.encoding, self.fitted_on = self.encoding.fitted(sample), len(sample)
+        sample = []
+        for part in chosen:
+            left = _SAMPLE_ROWS // len(chosen)
+            for batch in part.batches(max(1, min(left, _BATCH_NUMBERS // part.width))):
+                sample += [self.encoding.encode(batch.vectors)] if len(batch) else []
+                if (left := left - len(batch)) <= 0:
+                    break
+        codes = np.concatenate(sample)
+        self.encoding, self.fitted_on = self.encoding.fitted(codes), len(codes)
 
     def write(self, table: VectorTable, target: Path) -> int:
         """Encode one table into one file; return the number of rows, without which there is no file."""
@@ -246,13 +251,20 @@ class _Work:
             if first is None:
                 return 0
             form = format_of(target)
-            columns = fitting_columns(form, self.columns, first.columns)
+            columns, rows = fitting_columns(form, self.columns, first.columns), 0
             self.left_out = tuple(name for name in self.columns if name not in columns)
-            with (
-                creating(target, self._layout(table.vectors, columns, form)) as writer,
-                _Behind(writer.write) as write,
-            ):
-                rows = sum(self._one(batch, write) for batch in chain([first], batches))
+            with creating(target, self._layout(table.vectors, columns, form)) as writer:
+
+                def write(batch: _Encoded) -> _Encoded:
+                    if batch.codes is not None:
+                        writer.write(batch.codes, batch.columns)
+                    return batch
+
+                with closing(ordered_map(write, chain([first], batches), 1)) as written:  # while the next are made
+                    for batch in written:
+                        rows, self.dropped = rows + batch.rows, self.dropped + batch.dropped
+                        self.clipped += batch.clipped
+                        self.progress(batch.rows + batch.dropped)
                 if not rows:
                     raise InvalidInputError(
                         f"None of the vectors of '{table.path}' is free of NaN: there is nothing to write."
@@ -264,14 +276,6 @@ class _Work:
         codes, clipped = self.encoding(batch) if len(batch) else (None, 0)
         return _Encoded(len(batch), batch.dropped, batch.columns, codes, clipped)
 
-    def _one(self, batch: _Encoded, write: Callable[..., None]) -> int:
-        if batch.codes is not None:
-            self.clipped += batch.clipped
-            write(batch.codes, batch.columns)
-        self.dropped += batch.dropped
-        self.progress(batch.rows + batch.dropped)
-        return batch.rows
-
     def _layout(self, name: str, columns: tuple[str, ...], form: Format) -> Layout:
         encoding = self.encoding
         # Floats can do without a note, and formats without room for one are fine for them.
@@ -281,14 +285,6 @@ class _Work:
                 f"{form.name} cannot store the {encoding.precision.name} scale; use parquet, arrow, npz or safetensors."
             )
         return code_layout(name, encoding.precision, encoding.k, columns, encoding.facts() if noted else None)
-
-
-def _to_file(work: _Work, table: VectorTable, target: Path) -> None:
-    format_of(target)
-    if any(target.exists() and target.samefile(shard.path) for shard in table.shards):
-        raise InvalidInputError(f"'{target}' is the file that is read. Choose another name for the codes.")
-    work.learn(table)
-    work.write(table, target)
 
 
 def _to_folder(work: _Work, table: VectorTable, target: Path, resume: bool) -> None:

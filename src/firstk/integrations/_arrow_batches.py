@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from firstk._base.checks import check_choice, require
-from firstk.data.files.arrow_tables import TableView, as_numpy, binary_array, list_array
+from firstk.data.files.arrow_tables import MemoryReader, as_numpy, binary_array, list_array
 from firstk.data.files.contract import Batch, Wanted, code_layout
 from firstk.data.files.vector_columns import ID_NAMES
 from firstk.data.files.vector_table import NAN, rows_with_nan
@@ -86,7 +86,7 @@ def matrix(table: pyarrow.RecordBatch, name: str) -> np.ndarray:
     column = table.column(name)
     if hasattr(column, "storage"):  # tensors of an engine's own type, which are lists below
         table = table.set_column(table.schema.names.index(name), name, column.storage)
-    view = TableView(name, table.schema, Wanted(name), lambda names: [table.select(list(names))])
+    view = MemoryReader(table, Wanted(name), name)
     try:
         return view.matrix(table, 0)
     except InvalidInputError as error:

@@ -1,4 +1,4 @@
-"""Codes for search engines: float32 codes of a fitted encoder, and the metric to compare them.
+"""Codes for search engines and other programs: float32 codes of a fitted encoder, and the metric to compare them.
 
 All integrations use this module, so that an encoder gives the same neighbors everywhere.
 """
@@ -14,6 +14,7 @@ from sklearn.preprocessing import normalize
 
 from firstk._base.checks import check_choice
 from firstk.encoder.fitted import SEARCH_METRIC, FittedEncoder
+from firstk.encoder.network import TrainedMLP
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -32,6 +33,28 @@ def fitted(encoder: EncoderLike, owner: str) -> FittedEncoder:
             f"{owner} takes a fitted PrefixEncoder or a FittedEncoder. Got {type(encoder).__name__}."
         )
     return found
+
+
+def exportable(encoder: EncoderLike, owner: str) -> tuple[FittedEncoder, TrainedMLP | None]:
+    """Return the fitted encoder and its MLP, if it has one; raise an error for a network of the user's own."""
+    found = fitted(encoder, owner)
+    if found.network is None:
+        return found, None
+    if isinstance(found.network, TrainedMLP):
+        return found, found.network
+    raise InvalidInputError(
+        f"{owner} takes linear encoders and firstk's own MLP; this one has a network of your own, whose code is not "
+        "known here."
+    )
+
+
+def single(array: np.ndarray, owner: str) -> np.ndarray:
+    """Return an array in float32; raise an error for numbers that do not fit."""
+    with np.errstate(over="ignore"):
+        small = np.ascontiguousarray(array, dtype=np.float32)
+    if not np.isfinite(small).all():
+        raise InvalidInputError(f"{owner} writes float32, and this encoder has numbers that do not fit.")
+    return small
 
 
 @dataclass(frozen=True)

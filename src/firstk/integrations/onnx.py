@@ -93,20 +93,10 @@ def export_translation(
     onnx = require("onnx", "onnx", "Export to ONNX")
     check_choice(direction, ("old_to_new", "new_to_old"), "direction", "onnx.export_translation")
     fitted_alignment = getattr(alignment, "alignment_", alignment)
-    return _write(_translation(onnx, fitted_alignment, direction), path)
-
-
-def _write(model: ModelProto, path: str | Path) -> Path:
-    with atomic_file(path, "An ONNX model", kinds=(".onnx",)) as temporary:
-        temporary.write_bytes(model.SerializeToString())
-    return Path(path)
-
-
-def _translation(onnx: ModuleType, alignment: FittedAlignment, direction: str) -> ModelProto:
-    """Build the model of a translation, in float64 as rows are brought to unit norm at the end."""
+    # Build the model of a translation, in float64 as rows are brought to unit norm at the end.
     helper, kinds = onnx.helper, onnx.TensorProto
-    chosen: AffineMap = getattr(alignment.solution, direction)
-    unit = alignment.unit_new if direction == "old_to_new" else alignment.unit_old
+    chosen: AffineMap = getattr(fitted_alignment.solution, direction)
+    unit = fitted_alignment.unit_new if direction == "old_to_new" else fitted_alignment.unit_old
     graph = _Graph(onnx, np.float64)
     x = graph.cast("vectors", np.float64, to="exact")
     centred = graph.step("Sub", x, graph.constant("mean", chosen.mean), to="centred")
@@ -120,10 +110,18 @@ def _translation(onnx: ModuleType, alignment: FittedAlignment, direction: str) -
     inputs = [helper.make_tensor_value_info("vectors", kinds.FLOAT, ["rows", chosen.p])]
     output = helper.make_tensor_value_info("translated", kinds.FLOAT, ["rows", chosen.d])
     model = graph.model(inputs, output)
-    facts = {"format": "firstk-translation", "direction": direction, "alignment": alignment.fingerprint()}
-    helper.set_model_props(model, facts | {"method": str(alignment.config.get("method", "")), "sha256": _digest(model)})
+    facts = {"format": "firstk-translation", "direction": direction, "alignment": fitted_alignment.fingerprint()}
+    helper.set_model_props(
+        model, facts | {"method": str(fitted_alignment.config.get("method", "")), "sha256": _digest(model)}
+    )
     onnx.checker.check_model(model, full_check=True)
-    return model
+    return _write(model, path)
+
+
+def _write(model: ModelProto, path: str | Path) -> Path:
+    with atomic_file(path, "An ONNX model", kinds=(".onnx",)) as temporary:
+        temporary.write_bytes(model.SerializeToString())
+    return Path(path)
 
 
 def load(path: str | Path) -> OnnxEncoder:
@@ -277,7 +275,18 @@ def _model(onnx: ModuleType, encoder: FittedEncoder) -> ModelProto:
     z = graph.step("Sub", vectors, mean, to="centred")
     if network is not None:
         z = _layers(graph, network, z)
-    axes = _cut_axes(graph, encoder)
+    # The first k axes. A k out of range indexes past the list of lengths, which is a run-time error.
+    d = encoder.d
+    graph.constant("first", 1, np.int64)
+    too_small = graph.step("Less", "k", "first", to="k/too_small")
+    place = graph.step("Sub", "k", "first", to="k/place")
+    nowhere = graph.constant("k/nowhere", d, np.int64)
+    wanted = graph.step("Where", too_small, nowhere, place, to="k/wanted")
+    lengths = graph.constant("k/lengths", np.arange(1, d + 1), np.int64)
+    k = graph.step("Gather", lengths, wanted, to="k/checked", name=f"k_must_be_from_1_to_{d}")
+    start = graph.constant("start", [0], np.int64)
+    stop = graph.step("Reshape", k, graph.constant("as_list", [1], np.int64), to="stop")
+    axes = graph.step("Slice", graph.constant("components", encoder.components), start, stop, start, to="axes")
     z = graph.product(z, axes, encoder.components.shape[1], to="coordinates" if encoder.normalized else "codes")
     if encoder.normalized:
         graph.cast(graph.unit_rows(z, to="unit"), np.float32, to="codes")
@@ -320,21 +329,6 @@ def _layers(graph: _Graph, network: TrainedMLP, z: str) -> str:
         if i < last:
             z = graph.step("Relu", z, to=f"layer{i}/relu")
     return graph.unit_rows(z, to="body") if network.normalize else z
-
-
-def _cut_axes(graph: _Graph, encoder: FittedEncoder) -> str:
-    """Return the first k axes. A k out of range indexes past the list of lengths, which is a run-time error."""
-    d = encoder.d
-    graph.constant("first", 1, np.int64)
-    too_small = graph.step("Less", "k", "first", to="k/too_small")
-    place = graph.step("Sub", "k", "first", to="k/place")
-    nowhere = graph.constant("k/nowhere", d, np.int64)
-    wanted = graph.step("Where", too_small, nowhere, place, to="k/wanted")
-    lengths = graph.constant("k/lengths", np.arange(1, d + 1), np.int64)
-    k = graph.step("Gather", lengths, wanted, to="k/checked", name=f"k_must_be_from_1_to_{d}")
-    start = graph.constant("start", [0], np.int64)
-    stop = graph.step("Reshape", k, graph.constant("as_list", [1], np.int64), to="stop")
-    return graph.step("Slice", graph.constant("components", encoder.components), start, stop, start, to="axes")
 
 
 def _facts(encoder: FittedEncoder) -> dict[str, str]:

@@ -48,9 +48,10 @@ def measure(encoder: PrefixEncoder, batches: Iterable[Any], *, pairs: bool = Fal
     """
     problem, found = _problem(encoder, pairs), None
     for batch in batches:
-        found = _joined(found, problem.statistics_of(batch))
-        if found is not None and (below := _below(found.sample.capacity, rows)) is not None:
-            found.sample = found.sample.part(np.arange(np.searchsorted(found.sample.priority, below)))
+        coming = problem.statistics_of(batch)
+        if coming is not None and (below := _below(coming.sample.capacity, rows)) is not None:
+            coming.sample = coming.sample.part(np.arange(np.searchsorted(coming.sample.priority, below)))
+        found = _joined(found, coming)
     return _part(found, {"objective": problem.objective.name, "rows": rows})
 
 

@@ -232,26 +232,22 @@ def _table(part: Rows) -> np.ndarray | sparse.csr_matrix:
 def _word_sums(block: np.ndarray | sparse.csr_matrix, column: int) -> np.ndarray:
     """Sum the words of each row, each times the odd number of its place; float32 columns go two to a word."""
     if is_sparse(block) and block.dtype in (np.float32, np.float64):
-        return _nonzero_word_sums(block, column)
+        # Do what `_word_sums` does from the nonzero numbers alone: zeros add nothing.
+        block = block.copy()
+        block.sum_duplicates()
+        per_word = 8 // block.dtype.itemsize
+        bits = (block.data + block.dtype.type(0)).view(f"uint{64 // per_word}").astype(np.uint64)  # no negative zeros
+        shift = (32 * (block.indices % per_word)).astype(np.uint64)
+        odd = _odd_numbers(column, -(-block.shape[1] // per_word))[block.indices // per_word]
+        with np.errstate(over="ignore"):
+            sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum((bits << shift) * odd, dtype=np.uint64)])
+            return sums[block.indptr[1:]] - sums[block.indptr[:-1]]
     block = np.ascontiguousarray(as_dense(block))
     per_word = 8 // block.itemsize
     if block.shape[1] % per_word:
         block = np.hstack([block, np.zeros((len(block), 1), dtype=block.dtype)])
     words = block.view(np.uint64)
     return _sums(words, _odd_numbers(column, words.shape[1]))
-
-
-def _nonzero_word_sums(block: sparse.csr_matrix, column: int) -> np.ndarray:
-    """Do what `_word_sums` does from the nonzero numbers alone: zeros add nothing."""
-    block = block.copy()
-    block.sum_duplicates()
-    per_word = 8 // block.dtype.itemsize
-    bits = (block.data + block.dtype.type(0)).view(f"uint{64 // per_word}").astype(np.uint64)  # no negative zeros
-    shift = (32 * (block.indices % per_word)).astype(np.uint64)
-    odd = _odd_numbers(column, -(-block.shape[1] // per_word))[block.indices // per_word]
-    with np.errstate(over="ignore"):
-        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum((bits << shift) * odd, dtype=np.uint64)])
-        return sums[block.indptr[1:]] - sums[block.indptr[:-1]]
 
 
 def _sums(words: np.ndarray, odd: np.ndarray) -> np.ndarray:

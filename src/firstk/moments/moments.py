@@ -53,7 +53,7 @@ NO_LABEL = np.array([""])
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class CheckedBatch:
     """A checked batch of rows."""
 
     X: np.ndarray | sparse.csr_matrix  # (n, p)
@@ -92,8 +92,8 @@ def check_batch(
     targets: ArrayLike | None,
     weights: ArrayLike | None,
     precision: str,
-    owner: str = Batch.owner,
-) -> Batch:
+    owner: str = CheckedBatch.owner,
+) -> CheckedBatch:
     """Check shapes and types; finiteness is checked on the sums, where it costs nothing."""
     X = sliceable(X)
     if is_sparse(X):
@@ -112,13 +112,13 @@ def check_batch(
         targets = check_matrix(targets.reshape(n, -1) if len(targets) == n else targets, owner, "targets")
         check_same_length(range(n), targets, "X", "targets", owner)
     narrow = X.dtype.kind == "f" and X.dtype.itemsize <= 4 and precision == "auto"
-    return Batch(X, y, targets, check_weights(weights, n, owner), np.float32 if narrow else np.float64, owner)
+    return CheckedBatch(X, y, targets, check_weights(weights, n, owner), np.float32 if narrow else np.float64, owner)
 
 
 class Groups:
     """The groups that the rows of a batch fall into; one when there are no labels."""
 
-    def __init__(self, batch: Batch):
+    def __init__(self, batch: CheckedBatch):
         n = batch.X.shape[0]
         if batch.y is None:
             self.labels, self.codes = NO_LABEL, np.zeros(n, dtype=np.intp)
@@ -128,7 +128,7 @@ class Groups:
         self.row_weight = np.ones(n) if batch.weights is None else batch.weights
         self.weight: np.ndarray = np.bincount(self.codes, self.row_weight, minlength=self.count)
 
-    def anchors(self, batch: Batch) -> np.ndarray:
+    def anchors(self, batch: CheckedBatch) -> np.ndarray:
         """Rough group means, in float64, of a few rows spread over the batch and at least one of every group.
 
         A row that outweighs the others is its group's mean, nearly: centred by anything else, it would leave the
@@ -165,7 +165,7 @@ class Groups:
         return sparse.csr_matrix((values, (codes, np.arange(len(codes)))), shape=(self.count, len(codes)))
 
 
-def batch_scatter(batch: Batch) -> tuple[Groups, np.ndarray, np.ndarray]:
+def batch_scatter(batch: CheckedBatch) -> tuple[Groups, np.ndarray, np.ndarray]:
     """Return the groups of a batch, their means and the scatter within them, undivided, in float64."""
     groups, means, scatter = _centred_sums(batch)
     variation, floor = np.diag(scatter), _smallest_square(batch)
@@ -175,27 +175,22 @@ def batch_scatter(batch: Batch) -> tuple[Groups, np.ndarray, np.ndarray]:
         groups, means, scatter = _centred_sums(batch)
         variation, floor = np.diag(scatter), _smallest_square(batch)
     if 0 < variation.max() < floor:
-        raise _too_small(batch)
+        if batch.weights is not None and (weight := batch.weights.max()) < min(1.0, largest_of(batch.X)):
+            raise InvalidInputError(
+                f"{batch.owner} met weights too small for their precision: the largest is {weight:.1e}. Divide all "
+                "weights by it: only their ratios matter."
+            )
+        raise too_small(largest_of(batch.X), batch.owner)
     return groups, means, scatter
 
 
-def _too_small(batch: Batch) -> InvalidInputError:
-    """Build the error for values or weights whose products are short of digits."""
-    if batch.weights is not None and (weight := batch.weights.max()) < min(1.0, largest_of(batch.X)):
-        return InvalidInputError(
-            f"{batch.owner} met weights too small for their precision: the largest is {weight:.1e}. Divide all weights "
-            "by it: only their ratios matter."
-        )
-    return too_small(largest_of(batch.X), batch.owner)
-
-
-def _smallest_square(batch: Batch) -> float:
+def _smallest_square(batch: CheckedBatch) -> float:
     """Sum of squares below which the squares themselves may be short of digits."""
     precision = np.finfo(batch.dtype)
     return float(batch.X.shape[0] * precision.tiny / precision.eps)
 
 
-def _centred_sums(batch: Batch) -> tuple[Groups, np.ndarray, np.ndarray]:
+def _centred_sums(batch: CheckedBatch) -> tuple[Groups, np.ndarray, np.ndarray]:
     """Do the work of `batch_scatter` in the precision of the batch."""
     groups = Groups(batch)
     if _is_near_origin(batch):
@@ -220,7 +215,7 @@ def _centred_sums(batch: Batch) -> tuple[Groups, np.ndarray, np.ndarray]:
     return groups, anchors.astype(np.float64) + residual / safe, scatter
 
 
-def _is_near_origin(batch: Batch) -> bool:
+def _is_near_origin(batch: CheckedBatch) -> bool:
     """Tell whether rows can be multiplied as they are, by a few rows spread over the batch."""
     X, n = batch.X, batch.X.shape[0]
     if is_sparse(X) or batch.width > batch.p or batch.y is not None or batch.weights is not None:
@@ -233,7 +228,7 @@ def _is_near_origin(batch: Batch) -> bool:
         return bool(np.all(offset <= _COLUMN_OFFSET * variance) and offset.sum() <= _OFFSET * variance.sum())
 
 
-def _plain_sums(batch: Batch, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
+def _plain_sums(batch: CheckedBatch, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
     """Return the mean and the scatter of rows that need no centring before they are multiplied."""
     X, n, p = batch.X, batch.X.shape[0], batch.p
     total, scatter = np.zeros((1, p)), np.zeros((p, p))
@@ -260,7 +255,7 @@ def _plain_sums(batch: Batch, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
     return mean, scatter
 
 
-def _blocks(batch: Batch) -> Iterator[tuple[slice, np.ndarray]]:
+def _blocks(batch: CheckedBatch) -> Iterator[tuple[slice, np.ndarray]]:
     """Cut the rows into blocks, with one buffer for all of them.
 
     Blocks are of even size: a last block of a few rows would cost as much bookkeeping as a full one.
@@ -273,7 +268,7 @@ def _blocks(batch: Batch) -> Iterator[tuple[slice, np.ndarray]]:
         yield rows, buffer
 
 
-def _check_sums(residual: np.ndarray, scatter: np.ndarray, batch: Batch) -> None:
+def _check_sums(residual: np.ndarray, scatter: np.ndarray, batch: CheckedBatch) -> None:
     """Raise InvalidInputError for NaN and infinities: one of them anywhere makes a sum that is not finite."""
     if np.isfinite(residual).all() and np.isfinite(scatter).all():
         return
@@ -323,7 +318,7 @@ class Moments:
     (array([2., 4.]), True)
     """
 
-    def __init__(self, precision: str = "auto", *, owner: str = Batch.owner):
+    def __init__(self, precision: str = "auto", *, owner: str = CheckedBatch.owner):
         self.owner = owner
         self.precision = check_choice(precision, ("auto", "float64"), "precision", "Moments")
         self.rows = 0
@@ -364,7 +359,7 @@ class Moments:
         return self._merge_in(other)
 
     @classmethod
-    def _of(cls, batch: Batch, precision: str) -> Moments:
+    def _of(cls, batch: CheckedBatch, precision: str) -> Moments:
         groups, means, within = batch_scatter(batch)
         made = cls(precision)
         made.rows, made.p, made.q = batch.X.shape[0], batch.p, batch.width - batch.p
@@ -432,7 +427,14 @@ class Moments:
             self.group_labels, self.group_weight = other.group_labels, other.group_weight
             self.group_mean, self.within = other.group_mean, other.within
         else:
-            mine = self._slots_for(other.group_labels)
+            # The positions of `labels` among this object's groups, adding those it has not seen.
+            union = np.union1d(self.group_labels, other.group_labels)
+            if len(union) > len(self.group_labels):
+                old = np.searchsorted(union, self.group_labels)
+                weight, mean = np.zeros(len(union)), np.zeros((len(union), self.p + self.q))
+                weight[old], mean[old] = self.group_weight, self.group_mean
+                self.group_labels, self.group_weight, self.group_mean = union, weight, mean
+            mine = np.searchsorted(self.group_labels, other.group_labels)
             w_self, w_other = self.group_weight[mine], other.group_weight
             total = w_self + w_other
             share = np.divide(w_other, total, out=np.zeros_like(total), where=total > 0)
@@ -470,16 +472,6 @@ class Moments:
         rest.within -= (apart * lost[:, None]).T @ apart
         rest.group_labels, rest.group_weight, rest.group_mean = self.group_labels[left], weight[left], mean[left]
         return rest
-
-    def _slots_for(self, labels: np.ndarray) -> np.ndarray:
-        """Return the positions of `labels` among this object's groups, adding those it has not seen."""
-        union = np.union1d(self.group_labels, labels)
-        if len(union) > len(self.group_labels):
-            old = np.searchsorted(union, self.group_labels)
-            weight, mean = np.zeros(len(union)), np.zeros((len(union), self.p + self.q))
-            weight[old], mean[old] = self.group_weight, self.group_mean
-            self.group_labels, self.group_weight, self.group_mean = union, weight, mean
-        return np.searchsorted(self.group_labels, labels)
 
     # -- state -----------------------------------------------------------------------------------------------
 

@@ -99,7 +99,7 @@ class Splitter(Protocol):
     def digest(self) -> list[int]:
         """A short description that another hold-out is unlikely to share."""
 
-    def split(self, columns: Columns, start: int) -> Split:
+    def split(self, columns: Columns, start: int) -> SplitChunk:
         """Divide a batch whose first row has the number `start`."""
 
 
@@ -128,14 +128,16 @@ class HoldOut:
         """Counts and sums of the row numbers."""
         return [len(self.held), int(self.held.sum()), len(self.reference), int(self.reference.sum())]
 
-    def split(self, columns: Columns, start: int) -> Split:
+    def split(self, columns: Columns, start: int) -> SplitChunk:
         """Divide a batch whose first row has the number `start`."""
         here = (start, start + len_of(columns))
         held, reference = (
             wanted[slice(*np.searchsorted(wanted, here))] - start for wanted in (self.held, self.reference)
         )
         rest = np.delete(np.arange(len_of(columns)), held) if len(held) else slice(None)
-        return Split(_rows(columns, rest), _rows(columns, held, single=True), _rows(columns, reference, single=True))
+        return SplitChunk(
+            _rows(columns, rest), _rows(columns, held, single=True), _rows(columns, reference, single=True)
+        )
 
 
 @dataclass(frozen=True)
@@ -152,10 +154,10 @@ class HashHoldOut:
         """The largest hash of a row that is held out."""
         return [int(self.share * (2**64 - 1))]
 
-    def split(self, columns: Columns, start: int) -> Split:
+    def split(self, columns: Columns, start: int) -> SplitChunk:
         """Divide a batch; no row is kept for reference."""
         out = row_hashes({"X": columns["X"]}) < np.uint64(self.digest[0])
-        return Split(_rows(columns, ~out if out.any() else slice(None)), _rows(columns, out, single=True), {})
+        return SplitChunk(_rows(columns, ~out if out.any() else slice(None)), _rows(columns, out, single=True), {})
 
 
 def _rows(columns: Columns, rows: np.ndarray | slice, *, single: bool = False) -> Columns:
@@ -163,7 +165,7 @@ def _rows(columns: Columns, rows: np.ndarray | slice, *, single: bool = False) -
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class SplitChunk:
     """A batch divided: rows to fit on, rows held out, and rows to look neighbors up among."""
 
     rest: Columns
@@ -297,12 +299,16 @@ def accumulate(
         statistics = statistics_of(split.rest) if rest else None
         return Accumulated(statistics, split.held, split.reference, chunk.end, rest + len_of(split.held), rest)
 
+    def numbered(read: int) -> Iterator[tuple[int, Chunk]]:
+        """Give each chunk the number of its first row."""
+        for chunk in chunks.after(so_far.end):
+            yield read, chunk
+            read += len_of(chunk.columns)
+
     written, signals = time.monotonic(), (signal.SIGINT, *(() if checkpoint is None else (signal.SIGTERM,)))
     with (
         interruptible(*signals) as interrupted,
-        closing(
-            ordered_map(measure, _numbered(chunks.after(so_far.end), first + so_far.read), workers or cores())
-        ) as coming,
+        closing(ordered_map(measure, numbered(first + so_far.read), workers or cores())) as coming,
     ):
         for part in coming:
             so_far.take(part)
@@ -318,13 +324,6 @@ def accumulate(
 def len_of(columns: Columns) -> int:
     """Return the number of rows of some columns."""
     return len(next(iter(columns.values()))) if columns else 0
-
-
-def _numbered(chunks: Iterable[Chunk], read: int) -> Iterator[tuple[int, Chunk]]:
-    """Give each chunk the number of its first row."""
-    for chunk in chunks:
-        yield read, chunk
-        read += len_of(chunk.columns)
 
 
 def no_row() -> InvalidInputError:

@@ -72,19 +72,14 @@ def as_labels(y: ArrayLike, owner: str) -> np.ndarray:
         raise InvalidInputError(
             f"{owner} takes text or real numbers as 'y'. Complex data not supported: give real parts."
         )
-    return _plain_numbers(found) if found.dtype.kind == "O" and found.size else found
-
-
-def _plain_numbers(y: np.ndarray) -> np.ndarray:
-    """Return objects that are all of one kind of number as an array of that kind."""
     kinds = ((bool, (bool, np.bool_)), (np.int64, numbers.Integral), (np.float64, numbers.Real))
-    for dtype, kind in kinds:
-        if all(isinstance(label, kind) for label in y.flat):
+    for dtype, kind in kinds if found.dtype.kind == "O" and found.size else ():
+        if all(isinstance(label, kind) for label in found.flat):  # objects that are all of one kind of number
             try:
-                return y.astype(dtype)
+                return found.astype(dtype)
             except OverflowError:
                 break  # more than 64 bits: floats would make two labels one
-    return y
+    return found
 
 
 def check_labels(y: np.ndarray, n: int, owner: str, first: int = 0) -> np.ndarray:

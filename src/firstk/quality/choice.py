@@ -177,6 +177,7 @@ class Offer:
         "cheapest": of the encoder's own codes, the cheapest that keeps the share. "best": the best of them within the
         limits. "better": a baseline that does the same in fewer bytes, or more in the same. "simpler": a baseline that
         takes no more bytes and is level. "safe": the best in the fewest bytes whose whole interval keeps the share.
+        "rounded": bits that are advised, with queries that are bits too.
         "ahead": a baseline that scored better, though not clearly; "behind": the best other code that did not.
         "most": the best of the encoder's own, whatever it takes. "share": the cheapest that keeps `asked`.
     share : float, optional

@@ -100,6 +100,8 @@ def _offers(rule: _Rule, table: Evaluation, own: np.ndarray, others: np.ndarray)
             offers += rule.safe(own, chosen)
         if not offers[0].point.code and (rival := rule.rival(every_other, chosen)) is not None:
             offers.append(rule.plain(rival, "ahead" if rule.is_ahead(rival, chosen) else "behind"))
+    if offers and (rounded := rule.rounded(offers[0].point)) is not None:
+        offers.append(rule.plain(rounded, "rounded"))
     everything = own if own.any() else np.array([point.own for point in table.points])
     offers.append(rule.plain(rule.highest(np.flatnonzero(everything)), "most"))
     if limits.keep is not None:
@@ -309,6 +311,13 @@ class _Rule:
         """Return the first of the positions whose share is the highest, up to rounding."""
         shares = self.found.shares[places]
         return int(places[(shares >= shares.max() - ROUNDING).argmax()])
+
+    def rounded(self, point: Point) -> int | None:
+        """Return the position of the same bits with queries that are bits as well; None where there is none."""
+        if point.precision != "binary" or point.form:
+            return None
+        alike = replace(point, queries="binary")
+        return next((i for i, other in enumerate(self.found.points) if other.key == alike.key), None)
 
     def rival(self, others: np.ndarray, chosen: int) -> int | None:
         """Return the best of other codes within the limit of bytes, or in no more than the one chosen takes."""

@@ -40,7 +40,8 @@ def move(
     precision: Annotated[
         str | None,
         typer.Option(
-            help="How codes are stored in a file; or indexed by pgvector (float32, float16, binary), sqlite-vec "
+            help="How codes are stored in a file; or in pgvector (float32, float16, binary; with --full: in its index "
+            "alone); or indexed by sqlite-vec "
             "(float32, binary), qdrant (float32, float16) and usearch (float32, float16, int8); "
             "other stores index float32.",
             metavar="float32|float16|int8|int4|binary",
@@ -167,3 +168,121 @@ def _time(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.1f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def search(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="SOURCE", help="A short file, a saved index, or a store as SCHEME:PLACE#NAME."),
+    ],
+    queries: Annotated[str, typer.Argument(metavar="QUERIES", help="File of query vectors, as they came.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Results: .parquet, or TREC's form in any other.")
+    ] = None,
+    limit: Annotated[int, typer.Option("-k", min=1, help="Results per query.")] = 10,
+    model: Annotated[
+        Path | None, typer.Option("--model", "-m", help="The encoder that made the codes; none for raw vectors.")
+    ] = None,
+    relevance: Annotated[str | None, typer.Option(metavar="FILE", help="Judgements, to score the results.")] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The raw vectors with the same ids: what is kept of their results."),
+    ] = None,
+    shortlist: Annotated[
+        int | None, typer.Option(min=1, help="Rows that a store with two lengths rescores; ten times -k, at least 100.")
+    ] = None,
+    vectors: VectorsOption = None,
+    ids: Annotated[
+        str | None, typer.Option("--id", help="Column of ids; 'id' if not given, else row numbers.", metavar="COLUMN")
+    ] = None,
+    force: ForceOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Search a store, an index or a short file, and say what the results keep.
+
+    Example: firstk search postgresql://me@host/search#documents queries.parquet --model model -o run.tsv
+
+    Without judgements, --against counts how many of the raw vectors' results are found: the recall that 'firstk fit'
+    promises. With --relevance nDCG and recall are printed, and with both their share of the raw vectors' scores.
+    """
+    from firstk._base.atomic_file import check_new
+    from firstk.data.files import open_vectors
+    from firstk.encoder import FittedEncoder
+    from firstk.search.asking import ask
+
+    check_new(out, force=force)
+    opened = open_vectors(queries, vectors)
+    encoder = None if model is None else FittedEncoder.load(model)
+    found = ask(source, opened, limit, model=encoder, shortlist=shortlist, ids=ids, vectors=vectors)
+    names = _names(opened, ids)
+    raw = None if against is None else ask(against, opened, limit, ids=ids, vectors=vectors)
+    told = [f"{number_of(len(names), 'query', 'queries')} asked of {found.place}, {limit} results each."]
+    told += _worth(found.ids, None if raw is None else raw.ids, names, relevance, limit)
+    if out is not None:
+        _write_run(out, names, found.ids, found.scores)
+        told.append(f"Results: {out}")
+    elif not quiet:
+        told += [f"{names[0]}: {', '.join(map(str, found.ids[0]))}"]
+    typer.echo("\n".join(told))
+
+
+def _names(opened: Any, ids: str | None) -> list[Any]:
+    """Return the ids of the queries; row numbers where there is no column of them."""
+    from firstk.integrations import ID_COLUMN
+
+    column = ids if ids is not None else ID_COLUMN if ID_COLUMN in opened.columns else None
+    if column is None:
+        return list(range(opened.rows))
+    return [name for batch in opened.batches(columns=(column,)) for name in batch.columns[column].tolist()]
+
+
+def _worth(
+    found: list[list[Any]], raw: list[list[Any]] | None, names: list[Any], relevance: str | None, limit: int
+) -> list[str]:
+    """Say what results keep: of the raw vectors' results, and by judgements."""
+    from firstk.advice import read_columns
+    from firstk.search.asking import ranking_scores
+
+    told = []
+    if raw is not None:
+        shares = [len({*map(str, one)} & {*map(str, other)}) / limit for one, other in zip(found, raw, strict=True)]
+        mean = sum(shares) / len(shares)
+        noise = 1.96 * (sum((share - mean) ** 2 for share in shares) / max(1, len(shares) - 1) / len(shares)) ** 0.5
+        told.append(
+            f"recall@{limit} of the raw vectors' results: {mean:.3f} ({mean - noise:.3f} to {mean + noise:.3f})."
+        )
+    if relevance is not None:
+        _, held, columns = read_columns(None, relevance)
+        sides = [list(map(str, held[name].tolist())) for name in columns[:2]]
+        grades = [float(grade) for grade in held[columns[2]].tolist()] if len(columns) > 2 else [1.0] * len(sides[0])
+        judged = dict(zip(zip(*sides, strict=True), grades, strict=True))
+        scores = ranking_scores(found, names, judged, limit)
+        whole = None if raw is None else ranking_scores(raw, names, judged, limit)
+        count = number_of(int(scores.pop("queries")), "judged query", "judged queries")
+        for name, score in scores.items():
+            of = "" if whole is None or not whole[name] else f", {score / whole[name]:.1%} of the raw vectors'"
+            of += "" if whole is None else f" {whole[name]:.4f}"
+            told.append(f"{name} {score:.4f}{of} ({count}).")
+    return told
+
+
+def _write_run(path: Path, names: list[Any], ids: list[list[Any]], scores: list[list[float]]) -> None:
+    """Write results by an atomic write: as parquet, or a line for each in TREC's six columns."""
+    from firstk._base.atomic_file import atomic_file
+
+    rows = [
+        (name, key, rank, score)
+        for name, keys, values in zip(names, ids, scores, strict=True)
+        for rank, (key, score) in enumerate(zip(keys, values, strict=True), 1)
+    ]
+    if path.suffix == ".parquet":
+        import pyarrow
+        from pyarrow import parquet
+
+        columns = dict(zip(("query", "document", "rank", "score"), map(list, zip(*rows, strict=True)), strict=True))
+        with atomic_file(path, "A run") as temporary:
+            parquet.write_table(pyarrow.table(columns), temporary)
+        return
+    lines = (f"{name} Q0 {key} {rank} {score:.6g} firstk\n" for name, key, rank, score in rows)
+    with atomic_file(path, "A run") as temporary:
+        temporary.write_text("".join(lines), encoding="utf-8")

@@ -224,7 +224,15 @@ def solve_pencil(pencil: Pencil, n_components: Width, eps: float, shared: Shared
     tolerance = _tolerance(pencil, len(gamma), eps) * np.abs(gamma).max(initial=0.0)
     pinned = min(int(np.sum(gamma > tolerance)), pencil.most or len(gamma))
     available = pinned if R is None else R.shape[1]
-    wanted = pinned if n_components == "rank" else n_components or _default_width(pencil, gamma[:pinned])
+    wanted = pinned
+    if n_components is None:
+        # Of C classes or q targets each direction tells something: a small gamma may still separate two classes.
+        counted, rounded = pencil.most is not None or pencil.factor is not None, pinned - pinned % MULTIPLE
+        told = gamma[:pinned]
+        if not counted and pinned >= WIDE and told[rounded:].sum() <= DROPPED_SHARE * told.sum():
+            wanted = rounded
+    elif n_components != "rank":
+        wanted = n_components
     # Without N, directions of negative gamma count as missing: only an objective of the user's own has both.
     d = chosen_width(wanted, pinned, available, lowering=R is None and bool((gamma < -tolerance).any()))
     vectors = U if R is None else R @ U
@@ -240,7 +248,19 @@ def solve_pencil(pencil: Pencil, n_components: Width, eps: float, shared: Shared
                 stacklevel=2,
             )
         raising = np.arange(len(gamma)) < pinned
-        free = _indifferent(pencil.N, R, vectors[:, raising | lowering])
+        # Axes N-orthogonal to the `decided` ones, by descending v^T N v / v^T v, with v^T N v = 1, as columns. Where
+        # the objective has no preference (Fisher beyond C - 1 axes, pairs where gamma is zero), the remaining axes are
+        # N-orthogonal to the decided ones and carry the most of the remaining variance in N. They are eigenvectors of N
+        # on the complement of N times the decided axes, largest first. The smallest eigenvectors of R^T R are the same
+        # in exact arithmetic, but lose digits when a column is nearly constant.
+        decided = vectors[:, raising | lowering]
+        E = np.eye(len(pencil.N)) if R.shape[1] == len(pencil.N) else np.linalg.qr(R)[0]
+        E[~R.any(axis=1)] = 0.0  # weights of constant columns are exactly zero
+        if decided.shape[1]:
+            E = E @ np.linalg.qr(E.T @ (pencil.N @ decided), mode="complete")[0][:, decided.shape[1] :]
+        V = E @ ordered_eigh(symmetrised(E.T @ pencil.N @ E))[1]
+        norms = np.sqrt(np.maximum(((pencil.N @ V) * V).sum(axis=0), np.finfo(float).tiny))
+        free = V / norms
         vectors = np.hstack([vectors[:, raising], free, vectors[:, lowering]])
         gamma = np.concatenate([gamma[raising], np.zeros(free.shape[1]), gamma[lowering]])
     components = np.ascontiguousarray(vectors[:, :d].T)
@@ -365,16 +385,6 @@ def _tolerance(pencil: Pencil, size: int, eps: float) -> float:
     return tolerance**2 if pencil.factor is not None else tolerance
 
 
-def _default_width(pencil: Pencil, gamma: np.ndarray) -> int:
-    """Return the number of axes to keep of those with gamma > 0 where no number was asked for."""
-    # Of C classes or q targets each direction tells something: a small gamma may still separate two classes.
-    counted = pencil.most is not None or pencil.factor is not None
-    rounded = len(gamma) - len(gamma) % MULTIPLE
-    if counted or len(gamma) < WIDE or gamma[rounded:].sum() > DROPPED_SHARE * gamma.sum():
-        return len(gamma)
-    return rounded
-
-
 def chosen_width(wanted: int, pinned: int, available: int, *, lowering: bool = False) -> int:
     """Return the number of axes to keep, at most as many as there are."""
     d = min(wanted, available)
@@ -393,20 +403,3 @@ def chosen_width(wanted: int, pinned: int, available: int, *, lowering: bool = F
             stacklevel=2,
         )
     return d
-
-
-def _indifferent(N: np.ndarray, R: np.ndarray, decided: np.ndarray) -> np.ndarray:
-    """Return axes N-orthogonal to the `decided` ones, by descending v^T N v / v^T v, with v^T N v = 1, as columns.
-
-    Where the objective has no preference (Fisher beyond C - 1 axes, pairs where gamma is zero), the remaining axes are
-    N-orthogonal to the decided ones and carry the most of the remaining variance in N. They are eigenvectors of N on
-    the complement of N times the decided axes, largest first. The smallest eigenvectors of R^T R are the same in exact
-    arithmetic, but lose digits when a column is nearly constant.
-    """
-    E = np.eye(len(N)) if R.shape[1] == len(N) else np.linalg.qr(R)[0]
-    E[~R.any(axis=1)] = 0.0  # weights of constant columns are exactly zero
-    if decided.shape[1]:
-        E = E @ np.linalg.qr(E.T @ (N @ decided), mode="complete")[0][:, decided.shape[1] :]
-    V = E @ ordered_eigh(symmetrised(E.T @ N @ E))[1]
-    norms = np.sqrt(np.maximum(((N @ V) * V).sum(axis=0), np.finfo(float).tiny))
-    return V / norms

@@ -39,7 +39,7 @@ _TEMPERATURES = np.geomspace(0.01, 0.5, 9)
 
 
 @dataclass(frozen=True)
-class Trial:
+class MethodTrial:
     """A candidate and its score on held-out pairs.
 
     Attributes
@@ -76,7 +76,7 @@ class AlignmentChoice:
     held_out : int
         Number of held-out rows, over all folds.
     why : str
-    tried : tuple of Trial
+    tried : tuple of MethodTrial
         In the order of their scores, best first.
     """
 
@@ -86,7 +86,7 @@ class AlignmentChoice:
     chance: float
     held_out: int
     why: str
-    tried: tuple[Trial, ...]
+    tried: tuple[MethodTrial, ...]
 
     @property
     def at_chance(self) -> bool:
@@ -169,7 +169,7 @@ def choose(
         found = select(score, draws, order=order, most=0.0)
     chosen = found.chosen
     tried = [
-        Trial(candidate.name, settings_of(candidate), float(one), float(own), ahead)
+        MethodTrial(candidate.name, settings_of(candidate), float(one), float(own), ahead)
         for candidate, one, own, ahead in zip(candidates, score, means[:, 0], found.ahead, strict=True)
     ]
     why = (

@@ -12,7 +12,7 @@ place where judged queries clearly prefer it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -256,27 +256,22 @@ def _translating(name: str, searches: Searches, fit: _Fits, pairs: np.ndarray, m
     for method in methods:  # "auto" comes to one of the others
         alignment = fit(method, pairs)
         alignments.setdefault(method_of(alignment), alignment)
-    for alignment in alignments.values():
-        options += _forms(searches, alignment, documents)
+    queries = searches.query_vectors("new")
+    for method, alignment in alignments.items():
+        # The shared code at some lengths, the longest first, and the translations both ways.
+        code, asked = alignment.encode_old(documents), alignment.encode_new(queries)
+        d = code.shape[1]
+        ks = sorted({max(min(_SHORTEST, d), round(d * cut)) for cut in _CUTS})
+        values = searches.scores(code, asked, ks)
+        options += [(Option(TRANSLATE, method, k), column) for k, column in zip(ks, values.T, strict=True)][::-1]
+        for option in (Option(TRANSLATE, method), Option(QUERIES, method)):
+            options.append((option, searches.scores(*compared(option, alignment, documents, queries))[:, 0]))
     first = next(option for option, _ in options if option.translates)
     pool = _Pool(name, searches, pairs, tuple(options), first)
     if not searches.data.judged:
         return pool
-    names, values = pool.translations
-    return replace(pool, chosen=names[preferred(values, searches.weights)])
-
-
-def _forms(searches: Searches, alignment: Any, documents: np.ndarray) -> Iterator[Scored]:
-    """Yield an alignment's shared code at some lengths, the longest first, and its translations both ways."""
-    method, queries = method_of(alignment), searches.query_vectors("new")
-    code, asked = alignment.encode_old(documents), alignment.encode_new(queries)
-    d = code.shape[1]
-    ks = sorted({max(min(_SHORTEST, d), round(d * cut)) for cut in _CUTS})
-    values = searches.scores(code, asked, ks)
-    for k, column in reversed(list(zip(ks, values.T, strict=True))):
-        yield Option(TRANSLATE, method, k), column
-    for option in (Option(TRANSLATE, method), Option(QUERIES, method)):
-        yield option, searches.scores(*compared(option, alignment, documents, queries))[:, 0]
+    translations, found = pool.translations
+    return replace(pool, chosen=translations[preferred(found, searches.weights)])
 
 
 def compared(

@@ -136,23 +136,21 @@ class PrefixAlignment(BaseEstimator):
 
         The cost is one pass over the batch; the alignment is solved when it is next asked for.
         """
-        self._check_streamable("partial_fit")
-        self._check_learns_on()
-        return self._with(self._accumulated(old, new, sample_weight, "partial_fit"))
+        self._check_learns_on("partial_fit")
+        return self._learn(self._accumulated(old, new, sample_weight, "partial_fit"))
 
     def merge(self, other: PrefixAlignment) -> PrefixAlignment:
         """Take in what another alignment has seen, exactly as if its pairs had been seen here."""
-        self._check_streamable("merge")
-        if not isinstance(other, PrefixAlignment) or not other._started():
+        self._check_learns_on("merge")
+        if not isinstance(other, PrefixAlignment) or not hasattr(other, "_statistics"):
             raise InvalidInputError(
                 "merge takes a PrefixAlignment that has seen data and holds its moments: a fitted one, not one that "
                 "was cut, or loaded without moments."
             )
-        self._check_learns_on()
-        return self._with(other._statistics)
+        return self._learn(other._statistics)
 
-    def _with(self, statistics: PairedStatistics) -> PrefixAlignment:
-        if not self._started():
+    def _learn(self, statistics: PairedStatistics) -> PrefixAlignment:
+        if not hasattr(self, "_statistics"):
             self._statistics = PairedStatistics()
         self._statistics.merge(statistics)
         if hasattr(self, "_solved"):
@@ -224,33 +222,29 @@ class PrefixAlignment(BaseEstimator):
         auto = isinstance(self.method, str) and self.method == "auto"
         return [resolve(method) for method in AUTO] if auto else [resolve(self.method)]
 
-    def _check_streamable(self, what: str) -> None:
-        trained = [method for method in self._methods() if method.trains]
+    # -- state -----------------------------------------------------------------------------------------------
+
+    def _check_learns_on(self, what: str | None = None) -> None:
+        """Raise for an alignment that holds no moments, or (of what streams pairs) a method that needs the pairs."""
+        trained = [] if what is None else [method for method in self._methods() if method.trains]
         if trained:
             raise InvalidInputError(
                 f"Method '{trained[0].name}' trains, and needs the rows themselves: {what} keeps moments only. Call "
                 "fit with all pairs, or take a closed form such as method='cca'."
             )
-
-    # -- state -----------------------------------------------------------------------------------------------
-
-    def _started(self) -> bool:
-        return hasattr(self, "_statistics")
-
-    def _check_learns_on(self) -> None:
-        if hasattr(self, "_solved") and not self._started():
+        if hasattr(self, "_solved") and not hasattr(self, "_statistics"):
             raise InvalidInputError(
                 "This PrefixAlignment was cut, or loaded without its moments, and cannot learn on. Save it with "
                 "moments=True, or fit it again."
             )
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_solved") or self._started()
+        return hasattr(self, "_solved") or hasattr(self, "_statistics")
 
     def _solved_now(self) -> _Solved:
         """Return what was solved, solving it now if pairs have come in since."""
         if not hasattr(self, "_solved"):
-            if not self._started():
+            if not hasattr(self, "_statistics"):
                 raise NotFittedError("This PrefixAlignment has seen no pairs yet: call fit or partial_fit first.")
             self._solve(self._methods(), self._statistics)
         return self._solved
@@ -329,8 +323,7 @@ class PrefixAlignment(BaseEstimator):
         """
         fitted = self.alignment_
         if moments:
-            if not self._started():
-                self._check_learns_on()
+            self._check_learns_on()
             extra = dict(extra or {}) | {MOMENTS: arrays.to_bytes(self._statistics.to_arrays())}
         return fitted.save(path, extra=extra)
 
@@ -368,7 +361,17 @@ def accumulate(
     verbose: Verbose = False,
 ) -> PairedStatistics:
     """Return the statistics of pairs, read in blocks of rows."""
-    old, new = (_sliceable(side, owner, name) for side, name in ((old, "old"), (new, "new")))
+    sides: list[Any] = []
+    for name, side in (("old", old), ("new", new)):
+        if is_sparse(side):
+            raise InvalidInputError(
+                f"{owner} takes dense vectors, and '{name}' is a sparse matrix. Give {name}.toarray(), or project it "
+                "to fewer columns first."
+            )
+        # What can be read in blocks of rows stays as it is; slices of a frame may go by its labels.
+        blocks = hasattr(side, "shape") and hasattr(side, "__getitem__") and not hasattr(side, "iloc")
+        sides.append(side if blocks and side.shape else check_matrix(side, owner, name))  # type: ignore[union-attr]
+    old, new = sides
     if len(old.shape) != 2 or len(new.shape) != 2 or len(old) != len(new) or 0 in (*old.shape, *new.shape):
         check_two_sides(old, new, owner)
     n = len(old)
@@ -386,17 +389,6 @@ def accumulate(
                 raise
             done(min(step, n - start))
     return whole
-
-
-def _sliceable(side: MatrixLike, owner: str, name: str) -> Any:
-    """Return vectors whose rows can be read in blocks: arrays as they are. Slices of a frame may go by its labels."""
-    if is_sparse(side):
-        raise InvalidInputError(
-            f"{owner} takes dense vectors, and '{name}' is a sparse matrix. Give {name}.toarray(), or project it to "
-            "fewer columns first."
-        )
-    blocks = hasattr(side, "shape") and hasattr(side, "__getitem__") and not hasattr(side, "iloc")
-    return side if blocks and side.shape else check_matrix(side, owner, name)  # type: ignore[union-attr]
 
 
 def _warn(message: str) -> None:

@@ -11,6 +11,7 @@ from firstk.words import number_of, rounded_up
 
 # Gain by which prices are compared.
 _POINT = 0.01
+_ROLL_BACK = "To roll back, translate the rows that the new model alone has embedded into the old space."
 INTERVAL = f"{100 * CONFIDENCE:g} % interval"
 
 
@@ -42,14 +43,20 @@ def answer(verdict: Verdict) -> list[str]:
 
 def explanation(verdict: Verdict) -> list[str]:
     """Return what else there is to say: other options, how scores were measured, what more pairs would bring."""
+    table, halves = verdict.report.pools[0].translation.gain, None
+    if verdict.report.cross_fitted_gain is not None and table is not None:  # a gain that is not that of the table
+        halves = (
+            "That gain is measured by halves: one half of the queries chooses the translation, the other half scores "
+            f"it. On the queries that chose it, the translation has {_signed(table)}."
+        )
     return [
         *(_about_re_embedding(verdict) if verdict.free is not None or verdict.complete else ()),
         *_about_budgets(verdict),
-        *_about_halves(verdict),
+        *([] if halves is None else [halves]),
         *_about_other_translations(verdict.report),
         *_about_mixes(verdict.report),
         *_about_pairs(verdict),
-        *_about_rolling_back(verdict),
+        *([_ROLL_BACK] if verdict.action in (TRANSLATE, MIX, RE_EMBED) else []),
         *notes(verdict.report),
     ]
 
@@ -81,7 +88,29 @@ def _what(verdict: Verdict) -> str:
         return f"Stay with the old model: a translation is further from the new model than the old one is; {found}."
     figures = f"translating has {translated.score.value:.3f}, staying {stay.score.value:.3f}; {_queries(pool)}"
     if verdict.action == UNDECIDED:
-        return _undecided(verdict, figures)
+        # What would decide, and what is open.
+        wanted = []
+        if verdict.more_rows is not None:
+            wanted.append(f"embed {number_of(rounded_up(verdict.more_rows), 'more row')}")
+        if verdict.more_queries is not None:
+            wanted.append(f"judge {_plural(rounded_up(verdict.more_queries), 'more query')}")
+        what = f"Undecided: {' and '.join(wanted)}, and stay until then."
+        if verdict.reason == "few":
+            return f"{what} {_queries(report.pools[0])} {_are(report.pools[0])} too few to tell ({figures})."
+        said = []
+        if loses(gain):
+            said.append(f"translating loses {_size(gain)} of {report.metric} ({figures})")
+        elif is_open(gain):
+            said.append(f"whether translating gains is open: {_signed(gain)} of {report.metric} ({figures})")
+        else:
+            said.append(f"translating gains nothing ({_signed(gain)}; {figures})")
+        held, all_anew = report.pool(HELD_OUT), report.re_embedded
+        anew = None if all_anew is None else all_anew.gain
+        if report.re_embedding and anew is None:
+            said.append("re-embedding has no score, because no held-out row answers a query")
+        elif held is not None and anew is not None and (held.queries < FEWEST_QUERIES or is_open(anew)):
+            said.append(f"whether re-embedding gains is open: {_signed(anew)} ({_queries(held)})")
+        return f"{what} {_first_up('; '.join(said))}."
     if verdict.action == TRANSLATE:
         return f"{_translating(report)}: it gains {_size(gain)} of {report.metric} over staying ({figures})."
     if verdict.reason == "loses":
@@ -97,34 +126,6 @@ def _what(verdict: Verdict) -> str:
     if not verdict.terms.pays(everything.option, report.rows):
         return f"Stay with the old model: {why}; {more}, and is beyond the budget."
     return f"Without re-embedding, stay with the old model: {why}."
-
-
-def _undecided(verdict: Verdict, figures: str) -> str:
-    """Say what would decide, and what is open."""
-    report, gain = verdict.report, verdict.gain
-    assert gain is not None
-    wanted = []
-    if verdict.more_rows is not None:
-        wanted.append(f"embed {number_of(rounded_up(verdict.more_rows), 'more row')}")
-    if verdict.more_queries is not None:
-        wanted.append(f"judge {_plural(rounded_up(verdict.more_queries), 'more query')}")
-    what = f"Undecided: {' and '.join(wanted)}, and stay until then."
-    if verdict.reason == "few":
-        return f"{what} {_queries(report.pools[0])} {_are(report.pools[0])} too few to tell ({figures})."
-    said = []
-    if loses(gain):
-        said.append(f"translating loses {_size(gain)} of {report.metric} ({figures})")
-    elif is_open(gain):
-        said.append(f"whether translating gains is open: {_signed(gain)} of {report.metric} ({figures})")
-    else:
-        said.append(f"translating gains nothing ({_signed(gain)}; {figures})")
-    pool, everything = report.pool(HELD_OUT), report.re_embedded
-    more = None if everything is None else everything.gain
-    if report.re_embedding and more is None:
-        said.append("re-embedding has no score, because no held-out row answers a query")
-    elif pool is not None and more is not None and (pool.queries < FEWEST_QUERIES or is_open(more)):
-        said.append(f"whether re-embedding gains is open: {_signed(more)} ({_queries(pool)})")
-    return f"{what} {_first_up('; '.join(said))}."
 
 
 def _whole(verdict: Verdict) -> str:
@@ -243,16 +244,6 @@ def _cost(verdict: Verdict, option: Option) -> str:
 # -- how sure, and how back ------------------------------------------------------------------------------------
 
 
-def _about_halves(verdict: Verdict) -> Iterator[str]:
-    """Say why a gain is not that of the table."""
-    table = verdict.report.pools[0].translation.gain
-    if verdict.report.cross_fitted_gain is not None and table is not None:
-        yield (
-            "That gain is measured by halves: one half of the queries chooses the translation, the other half scores "
-            f"it. On the queries that chose it, the translation has {_signed(table)}."
-        )
-
-
 def _about_other_translations(report: UpgradeReport) -> Iterator[str]:
     """Say why the translation of the highest score is not the one that is recommended."""
     best, taken = report.pools[0].best_translation, report.pools[0].translation
@@ -282,11 +273,6 @@ def _about_pairs(verdict: Verdict) -> Iterator[str]:
         yield f"{last.pairs:,} pairs are enough: the last doubling gained {_signed(last.step)}."
     else:
         yield f"Whether {last.pairs:,} pairs are enough cannot be told: the last doubling gained {_signed(last.step)}."
-
-
-def _about_rolling_back(verdict: Verdict) -> Iterator[str]:
-    if verdict.action in (TRANSLATE, MIX, RE_EMBED):
-        yield "To roll back, translate the rows that the new model alone has embedded into the old space."
 
 
 def notes(report: UpgradeReport) -> Iterator[str]:

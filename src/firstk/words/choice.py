@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from firstk.data.stores import find_store
 from firstk.words.commands import FITTED_BASELINES
 from firstk.words.text import (
     EMBEDDED,
@@ -35,6 +36,8 @@ ABOUT_BITS = (
     "Embedded bits: each vector becomes a string of bytes, the most important bits first. It can be cut after any "
     "byte, and queries stay float32."
 )
+# Said where codes cannot go into a database as they are.
+TO_A_STORE = "for a database add --store NAME"
 # Said once wherever a share above 100 % is printed.
 ABOVE_RAW = "More than 100 % means better than the raw vectors: a fit can drop what misleads them."
 
@@ -50,7 +53,12 @@ def answer(choice: Choice, rows: int | None = None) -> list[str]:
     advised = choice.advised
     if advised is None:
         return [out_of_reach(choice)]
-    return [_what(choice, advised, rows), *_kept(choice, advised), *_how_sure(choice, advised)]
+    return [
+        _what(choice, advised, rows),
+        *_kept(choice, advised),
+        *_how_sure(choice, advised),
+        *_asked(choice, advised),
+    ]
 
 
 def headline(choice: Choice) -> str:
@@ -66,7 +74,8 @@ def explanation(choice: Choice) -> list[str]:
 def _what(choice: Choice, advised: Offer, rows: int | None) -> str:
     point, before = advised.point, choice.input_bytes
     instead = f" instead of {before:,}" if before is not None and point.bytes < before else ""
-    told = f"{_lead(advised)} {point}: {number_of(point.bytes, 'byte')} per vector{instead}."
+    place = f" in {choice.store}" if choice.store else ""
+    told = f"{_lead(advised)} {point}{place}: {number_of(point.bytes, 'byte')} per vector{instead}."
     if rows is not None:
         stored = "" if before is None else f" instead of {bytes_text(rows * before)}"
         once = point.stored_once or 0
@@ -145,6 +154,44 @@ def _how_sure(choice: Choice, advised: Offer) -> Iterator[str]:
         yield f"Nothing that was evaluated in at most {number_of(most, 'byte')} scored better."
 
 
+def _asked(choice: Choice, advised: Offer) -> Iterator[str]:
+    """Say which queries a promise holds for, where codes are rounded, and where such codes can be kept."""
+    point, rounded = advised.point, choice.get("rounded")
+    if point.oversampling is not None:
+        shortlist = f"{10 * point.oversampling:,} rows for ten results (oversampling {point.oversampling})"
+        yield f"This holds for a shortlist of {shortlist}, which {choice.store} rescores by the float32 codes."
+    elif point.queries != "float32":
+        how = "bits, compared by Hamming distance" if point.queries == "binary" else f"{point.queries} too"
+        yield f"This holds for queries that become {how}, as {choice.store or 'an index of bits'} does."
+    elif choice.store:
+        return
+    elif point.precision == EMBEDDED:
+        yield f"Embedded bits live in files, CodeIndex and the JavaScript program; {TO_A_STORE}."
+    elif point.precision == "binary":
+        told = "" if rounded is None else f"; with queries as bits (Hamming distance) it is {share_text(rounded)}"
+        yield f"This holds for float32 queries, in files and CodeIndex{told}. {TO_A_STORE[0].upper()}{TO_A_STORE[1:]}."
+    elif point.precision in ("int8", "int4"):
+        yield f"This holds for float32 queries. {TO_A_STORE[0].upper()}{TO_A_STORE[1:]}."
+
+
+def store_lines(evaluation: Evaluation, *, model: bool = True) -> Iterator[str]:
+    """Compare what a vector store holds: the raw vectors in each form, and the best codes of the model."""
+    if not evaluation.store:
+        return
+    yield f"{evaluation.store} holds these, by {evaluation.metric} and bytes per vector (x: oversampling):"
+    for form in dict.fromkeys(point.form for point in evaluation.points if point.form):
+        cells = []
+        for name, code in (("raw vectors", RAW), ("this model", ""))[: 1 + model]:
+            found = [point for point in evaluation.points if (point.form, point.code) == (form, code)]
+            if not found:
+                continue
+            best = max(found, key=lambda point: (round(point.score, 3), -point.bytes))
+            often = "" if best.oversampling is None else f", {best.oversampling} x"
+            k = "" if code else f" k = {best.k}"
+            cells.append(f"{name}{k} {score_text(best.score)} ({best.bytes:,}{often})")
+        yield f"  {form}: {'; '.join(cells)}"
+
+
 def out_of_reach(choice: Choice) -> str:
     """Say that no code within the limits keeps the share, or that there is none, and the best that is reached."""
     keep, most = choice.limits.keep, choice.get("most")
@@ -193,13 +240,16 @@ def _explained(choice: Choice) -> Iterator[str]:
         told = f"Better in {number_of(rival.point.bytes, 'byte')}, but not clearly: {rival.point}, "
         told += f"{score_text(rival.point.score)} ({share_text(rival)})."
         yield told + _over_all(advised, rival, "this model")
+    if choice.store and advised is not None:
+        form = find_store(choice.store).form(advised.point.form)
+        yield f"What creates it: {form.configuration(advised.point.k, advised.point.oversampling)}"
     shares = [offer for offer in choice.offers if offer.reason == "share"]
     if shares:
         parts = (f"{100 * (o.asked or 0):g} %: {o.point} ({number_of(o.point.bytes, 'byte')})" for o in shares)
         yield f"Cheapest codes of this model by the share of {whose(choice)} that they keep{where(choice)}: " + (
             f"{'; '.join(parts)}."
         )
-    named = [offer for offer in choice.offers if offer.reason not in ("behind", "most") or advised is None]
+    named = [offer for offer in choice.offers if offer.reason not in ("behind", "most", "rounded") or advised is None]
     if any(offer.point.precision == EMBEDDED for offer in named):
         yield ABOUT_BITS
     ends = [offer.share if offer.high is None else offer.high for offer in named]

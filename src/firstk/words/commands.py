@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from firstk.data.remote import is_remote, shown_place
+from firstk.data.stores import find_store
 from firstk.words.text import PRODUCT_QUANTIZER, RAW
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ def next_commands(choice: Choice | None, model: str | Path, options: Mapping[str
     """
     if choice is None or choice.advised is None or VECTORS not in options:
         return []
+    if choice.store:
+        return list(store_commands(choice.advised.point, choice.store, model, options))
     lines = list(commands_for(choice.advised.point, model, options, choice.limits.bytes_per_vector))
     safe = choice.get("safe")
     if choice.unsure and safe is not None:
@@ -125,6 +128,27 @@ def commands_for(
     alike = ["--like", out] if rounded else ["-k", str(point.k)]
     target = "short_queries.npz" if not queries.endswith("short_queries.npz") else "shorter_queries.npz"
     yield shlex.join(["firstk", "transform", by, queries, *found_by, "--side", "query", *alike, "-o", target])
+
+
+def store_commands(point: Point, store: str, model: str | Path, options: Mapping[str, str]) -> Iterator[str]:
+    """Yield the command that fills a vector store; where there is none, what creates a table, and codes for it."""
+    held, by = find_store(store), "raw" if point.code else str(model)
+    form = held.form(point.form)
+    found_by = [word for name in ("--vectors", "--nan") if name in options for word in (name, options[name])]
+    if point.code in FITTED_BASELINES:
+        by = FITTED_AS[point.code]
+        fit = ["firstk", "fit", options[VECTORS], *found_by, *FITTED_BASELINES[point.code]]
+        yield shlex.join([*fit, "--store", store, "-o", by])
+    recode = form.recode(point.k)
+    if recode is not None:
+        how = [word for name, value in recode.items() for word in (f"-{name}" if name == "k" else f"--{name}", value)]
+        encoded = [] if by == "raw" else ["--model", by]
+        yield shlex.join(["firstk", "move", options[VECTORS], held.address, *found_by, *encoded, *how])
+        return
+    yield from form.configuration(point.k, point.oversampling).splitlines()
+    precision = "float32" if form.rescored or form.precision == "scalar" else form.precision
+    length = ["-k", str(point.k), "--precision", precision]
+    yield shlex.join(["firstk", "transform", by, options[VECTORS], *found_by, *length, "-o", "short.parquet"])
 
 
 def curve_command(model: str | Path, place: VectorSource) -> str:

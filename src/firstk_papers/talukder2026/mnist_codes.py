@@ -15,6 +15,7 @@ import numpy as np
 from firstk_papers.frame.checks import require
 from firstk_papers.frame.panels import rounded
 from firstk_papers.frame.types import JsonDict, JsonObject
+from firstk_papers.talukder2026 import authors_code
 from firstk_papers.talukder2026.mnist_figures import clustering, geometry
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ _LOOK = ("choosing_rows", "test_rows", "probe_rows", "map_rows", "map_prefixes")
 def cells(settings: JsonObject) -> list[JsonDict]:
     """Return a cell for each seed and method, and one for each further alpha of the grid."""
     common = {name: settings[name] for name in (*_FIT, *_LOOK)} | {"revision": REVISION}
+    if settings.get("code"):
+        common["code"] = True
     seeds, chosen = settings["seeds"], settings["alpha"]
     mapped = {"umap": _version_of("umap-learn")} if settings["mapping"] == "umap" else None
 
@@ -64,6 +67,8 @@ def _version_of(package: str) -> str | None:
 
 def measure(cell: JsonObject) -> JsonDict:
     """Train one network and describe its code."""
+    if "code" in cell:
+        return _measured_as_code(cell)
     from firstk_papers.datasets.images import images
 
     mnist = images("mnist")
@@ -89,6 +94,23 @@ def measure(cell: JsonObject) -> JsonDict:
         "clusters": [clusters(Z[:, :k], y) for k in cell["map_prefixes"]],
         "maps": maps(Z, y, cell),
     }
+
+
+def _measured_as_code(cell: JsonObject) -> JsonDict:
+    """Do the same with the split, the network, the heads and the probes of the authors' code."""
+    parts = authors_code.digits(cell["rows"], cell["seed"])
+    found = authors_code.fit_network(cell, parts)
+    probed = np.random.default_rng(cell["seed"]).choice(len(parts.y), cell["probe_rows"], replace=False)
+    Z, y = found.Z_test, parts.y_test
+    measured = {
+        "size": np.abs(Z).mean(axis=0),
+        "variance": Z.var(axis=0),
+        "accuracy": found.accuracy(Z, y),
+        "choosing_accuracy": found.accuracy(found.Z_val, parts.y_val),
+        **probes(found.Z[probed], parts.y[probed], Z, y, solver="saga", max_iter=500, random_state=cell["seed"]),
+    }
+    described = {name: rounded(values) for name, values in measured.items()}
+    return {**described, "epochs": found.epochs, "clusters": [], "maps": None}
 
 
 def trained(cell: JsonObject, X: np.ndarray, y: np.ndarray) -> PrefixEncoder:
@@ -125,7 +147,9 @@ def trained(cell: JsonObject, X: np.ndarray, y: np.ndarray) -> PrefixEncoder:
     ).fit(X, y)
 
 
-def probes(Z_fit: np.ndarray, y_fit: np.ndarray, Z: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
+def probes(
+    Z_fit: np.ndarray, y_fit: np.ndarray, Z: np.ndarray, y: np.ndarray, **options: object
+) -> dict[str, np.ndarray]:
     """Return the accuracy of each coordinate alone, by the paper's logistic regression and by a rule blind to scale.
 
     The logistic regression of scikit-learn has a penalty of its own, which holds small coordinates back: part of the
@@ -136,7 +160,7 @@ def probes(Z_fit: np.ndarray, y_fit: np.ndarray, Z: np.ndarray, y: np.ndarray) -
     from firstk.metrics import axis_probe_accuracy
 
     columns = range(Z.shape[1])
-    logistic = [LogisticRegression().fit(Z_fit[:, [k]], y_fit).score(Z[:, [k]], y) for k in columns]
+    logistic = [LogisticRegression(**options).fit(Z_fit[:, [k]], y_fit).score(Z[:, [k]], y) for k in columns]
     return {"probe": np.array(logistic), "scale_free_probe": axis_probe_accuracy(Z_fit, y_fit, Z, y)}
 
 

@@ -80,6 +80,10 @@ def plateau(accuracy: np.ndarray) -> int:
     return int(far[-1]) + 2 if len(far) else 1
 
 
+def _plateaus(found: Sequence[JsonObject]) -> np.ndarray:
+    return np.array([plateau(accuracy) for accuracy in _stack(found, "accuracy")])
+
+
 def _summary(found: Sequence[JsonObject]) -> JsonDict:
     """Return the numbers of one method, over seeds."""
     accuracy, size = _stack(found, "accuracy"), _stack(found, "size")
@@ -120,6 +124,7 @@ def _compared(runs: Mapping[str, Sequence[JsonObject]], measures: JsonObject) ->
         "scale_free_spearman_difference": less("scale_free_spearman"),
         "size_in_first_three_difference": less("size_in_first_three"),
         "plateau_ratio": _digits(measures["monotone_l1_plateau"] / measures["full_prefix_plateau"]),
+        "plateau_ratio_by_seed": _digits(np.median(_plateaus(runs["monotone_l1"]) / _plateaus(runs["full_prefix"]))),
         **{f"probe_difference_at_{k}": _digits(ours[k - 1] - other[k - 1]) for k in (1, 2, 3)},
     }
     return found if len(runs["full_prefix"]) > 1 else dict.fromkeys(found)
@@ -203,6 +208,8 @@ def _choice(settings: JsonObject, results: Results) -> tuple[float | None, str]:
     """Return the alpha with the best mean accuracy over all prefixes on rows held out for choosing, and a remark."""
     seed, count = settings["seeds"][0], settings["choosing_rows"]
     scored = {alpha: float(np.mean(run["choosing_accuracy"])) for alpha, run in _of_seed(results, seed).items()}
+    if settings.get("code"):
+        return None, f"alpha is {settings['alpha']:g}, as in the authors' code."
     said = f"Talukder et al. 2026 gives no alpha for MNIST. Here it is {settings['alpha']:g}"
     if len(scored) < 2:
         return None, f"{said}, as chosen in the full tier."

@@ -270,7 +270,7 @@ def training_losses(settings: JsonObject, results: Results) -> Findings:
             last[m] for m in PAPERS[2:] if m in last
         )
     if settings["tier"] == "authors":
-        measures |= _own_optima(fits["fashion-fisher"])
+        measures |= _own_optima(fits["fashion-fisher"], results)
         panels.append(_own_losses(fits["fashion-fisher"]))
     else:
         measures |= dict.fromkeys(("fashion_fisher_prefix_optima_above", "fashion_fisher_most_missing_of_own"))
@@ -283,11 +283,17 @@ def training_losses(settings: JsonObject, results: Results) -> Findings:
     return Findings(evaluated_measures(settings, measures), tuple(panels), notes, _capped(results))
 
 
-def _own_optima(by_method: Mapping[str, JsonObject]) -> dict[str, float]:
-    """Return how far the optima of the prefix methods' losses lie above that of full width, and what most misses."""
+def _own_optima(by_method: Mapping[str, JsonObject], results: Results) -> dict[str, float]:
+    """Return how far the optima of the prefix methods' losses lie above that of full width, and what most misses.
+
+    Methods that were cut short for time have not ended.
+    """
+    found = {id(fit): cell for cell, fit in results}
+    lengths = {method: found[id(fit)]["length"] for method, fit in by_method.items() if method in PAPERS}
     best = {method: fit["own_optimum"] for method, fit in by_method.items()}
     above = min(best["full_prefix"], best["sparse_prefix"]) - best["unordered"]
-    missing = max(fit["trace"]["own"][-1] for method, fit in by_method.items() if method in PAPERS)
+    ended = [method for method, length in lengths.items() if length == max(lengths.values())]
+    missing = max(by_method[method]["trace"]["own"][-1] for method in ended)
     return {"fashion_fisher_prefix_optima_above": above, "fashion_fisher_most_missing_of_own": missing}
 
 

@@ -45,7 +45,7 @@ def test_both_ways_give_the_same(cells, ragged, end, tmp_path, monkeypatch):
     monkeypatch.setattr(text, "_MANY", 0)
     fast = outcome(path)
     with monkeypatch.context() as patched:
-        patched.setattr(text, "_arrow_csv", lambda: None)
+        patched.setattr(text.TextReader, "_by_arrow", lambda *_: None)
         assert fast == outcome(path)
 
 

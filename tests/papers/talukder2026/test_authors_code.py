@@ -11,7 +11,7 @@ import torch.nn.functional as F  # noqa: E402
 
 from firstk_papers.frame.specs import catalogue  # noqa: E402
 from firstk_papers.talukder2026 import authors_code as code  # noqa: E402
-from firstk_papers.talukder2026 import recovery, recovery_fits  # noqa: E402
+from firstk_papers.talukder2026 import mnist_codes, mnist_figures, recovery, recovery_fits  # noqa: E402
 from firstk_papers.talukder2026.recovery_reports import PAPERS  # noqa: E402
 
 D = 4
@@ -133,6 +133,23 @@ def test_a_network_is_judged_by_its_head_cut_to_the_prefix():
                 for k in range(1, 6)]  # fmt: skip
         np.testing.assert_allclose(found.accuracy(found.Z_test, parts.y_test), slow)
         assert slow[-1] > 0.8
+
+
+def test_figure_2_reads_what_the_network_gave(monkeypatch):
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 3
+    X = (2 * rng.normal(size=(3, 10))[y] + rng.normal(size=(400, 10))).astype(np.float32)
+    parts = code.Parts(X[:250], y[:250], X[250:300], y[250:300], X[300:], y[300:])
+    monkeypatch.setattr(code, "digits", lambda rows, seed: parts)
+    settings = catalogue()["talukder2026/fig2"].settings("authors")
+    settings |= {"seeds": [42, 43], "d": 6, "hidden": [16], "epochs": 2, "probe_rows": 100}
+    cells = mnist_codes.cells(settings)
+    assert [(cell["method"], cell["alpha"]) for cell in cells] == [("full_prefix", None), ("monotone_l1", 0.05)] * 2
+    results = [(cell, mnist_codes.measure(cell)) for cell in cells]
+    found = mnist_figures.geometry(settings, results)
+    assert found.measures["full_prefix_accuracy"] > 0.4
+    assert found.measures["plateau_ratio_by_seed"] > 0
+    assert found.notes[0] == "alpha is 0.05, as in the authors' code."
 
 
 def test_cells_of_the_tier_have_their_settings_and_leave_out_what_was_not_run():

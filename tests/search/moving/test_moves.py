@@ -235,7 +235,7 @@ def test_a_plan_writes_nothing(store, address, coder, rows_file, tmp_path):
     [
         ({"k": 99}, r"\[1, 16\]"),
         ({"k": 8, "full": 4}, "above 8"),
-        ({"bytes_per_vector": 4}, "kept in files"),
+        ({"bytes_per_vector": 4}, "stay in files"),
         ({"precision": "int8"}, r"'precision' \(--precision\) is 'int8', and DuckDB indexes codes as float32 only"),
         ({"metric": "hamming"}, "metric"),
     ],

@@ -9,7 +9,7 @@ pytest.importorskip("torch")
 from firstk.solvers.gradient.defaults import _epochs
 from firstk.solvers.gradient.losses.base import BaseTrainingLoss
 from firstk.solvers.gradient.losses.cross_entropy import CrossEntropy
-from firstk.solvers.gradient.losses.pairs import Pairs
+from firstk.solvers.gradient.losses.pairs import PairLoss
 
 
 def epochs(loss, n, batch, linear=True):
@@ -34,5 +34,5 @@ def test_classification_makes_fewer_passes_over_more_rows(n, wanted):
 @pytest.mark.parametrize("n", [50_000, 1_000_000])
 def test_other_losses_and_networks_make_the_same_number_of_passes(n):
     assert epochs(BaseTrainingLoss, n, 256) == BaseTrainingLoss.epochs
-    assert epochs(Pairs, n, 256) == Pairs.epochs
+    assert epochs(PairLoss, n, 256) == PairLoss.epochs
     assert epochs(CrossEntropy, n, 128, linear=False) == 20

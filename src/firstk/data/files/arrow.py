@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from firstk.data.files.arrow_tables import Columns, TableView, arrow, as_numpy, record_batch, source_of
+from firstk.data.files.arrow_tables import TableReader, arrow, as_numpy, broken, record_batch, source_of
 from firstk.data.files.contract import Format, Layout, Loaded, Wanted, reading
 from firstk.data.files.vector_columns import check_names
 
@@ -26,11 +26,6 @@ if TYPE_CHECKING:
 _MAPPED = 1 << 26
 # What the metadata of a record batch call the checksum of a column, before its name.
 _SEAL = b"sha256:"
-
-
-def _broken() -> tuple[type[BaseException], ...]:
-    pa = arrow("Reading Arrow files")
-    return (pa.ArrowException, OSError, ValueError, KeyError, TypeError, NotImplementedError)
 
 
 def _open(path: Path, columns: Sequence[str] | None = None) -> pyarrow.RecordBatchReader:
@@ -73,24 +68,15 @@ def _record_batches(path: Path, columns: Sequence[str], *, checked: bool = True)
         yield batch
 
 
-def _copied(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
-    """Return rows in memory of their own: pages of a file that was cut off since cannot be touched any more."""
-    pa = arrow("Reading Arrow files")
-    out = pa.BufferOutputStream()
-    with pa.ipc.new_stream(out, batch.schema) as stream:
-        stream.write_batch(batch)
-    return pa.ipc.open_stream(out.getvalue()).read_next_batch()
-
-
 def load(path: Path) -> Loaded:
     """Return the columns of a file."""
     pa = arrow("Reading Arrow files")
-    with reading(path, "Arrow", _broken()):
+    with reading(path, "Arrow", broken()):
         names = tuple(_open(path).schema.names)
         check_names(path, names)
 
     def one(name: str) -> np.ndarray:
-        with reading(path, "Arrow", _broken()):
+        with reading(path, "Arrow", broken()):
             table = pa.Table.from_batches(_record_batches(path, [name]))
             table.validate(full=True)
             return np.array(as_numpy(table.column(name)))
@@ -98,30 +84,28 @@ def load(path: Path) -> Loaded:
     return Loaded(names, one)
 
 
-class ArrowReader:
+class ArrowReader(TableReader):
     """One Arrow file, file format or stream."""
 
     def __init__(self, path: Path, wanted: Wanted):
-        self.path = path
-        with reading(path, "Arrow", _broken()):
-            self._view = TableView(path, _open(path).schema, wanted, lambda names: _record_batches(path, names))
-        self.facts = self._view.facts
+        with reading(path, "Arrow", broken()):
+            super().__init__(path, "Arrow", _open(path).schema, wanted)
 
     def count(self) -> int:
         """Return the number of rows, from a pass over one column."""
-        with reading(self.path, "Arrow", _broken()):
+        with reading(self.path, "Arrow", broken()):
             return sum(len(batch) for batch in _record_batches(self.path, self.facts.members[:1], checked=False))
 
-    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
-        """Yield vectors and other columns of at most `size` rows at a time."""
-        start = 0
-        with reading(self.path, "Arrow", _broken()):
-            for whole in _record_batches(self.path, [*self.facts.members, *columns]):
-                whole.validate(full=True)  # offsets of a damaged file would lead outside of it
-                for at in range(0, len(whole), size):
-                    batch = _copied(whole.slice(at, size))
-                    yield self._view.matrix(batch, start), Columns({name: batch.column(name) for name in columns})
-                    start += len(batch)
+    def batches(self, size: int, columns: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
+        """Yield columns of at most `size` rows at a time, copied: pages of a file that was cut off are gone."""
+        pa = arrow("Reading Arrow files")
+        for whole in _record_batches(self.path, columns):
+            whole.validate(full=True)  # offsets of a damaged file would lead outside of it
+            for at in range(0, len(whole), size):
+                out = pa.BufferOutputStream()
+                with pa.ipc.new_stream(out, whole.schema) as stream:
+                    stream.write_batch(whole.slice(at, size))
+                yield pa.ipc.open_stream(out.getvalue()).read_next_batch()
 
 
 class ArrowWriter:

@@ -5,7 +5,7 @@ Parquet, Arrow files and data frames all arrive here as record batches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -20,18 +20,19 @@ from firstk.data.files.contract import (
     exactly,
     float_type,
     ragged,
+    reading,
     unreadable,
     vectors_named,
 )
-from firstk.data.files.vector_columns import Choice, check_names, choose
+from firstk.data.files.vector_columns import ChosenColumns, check_names, choose
 from firstk.data.remote import is_remote
 from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     import pyarrow
 
-    Peek = Callable[[Sequence[str]], Iterable[pyarrow.RecordBatch]]
-
+# Rows that are looked at to learn the length of lists.
+_PEEK = 1024
 # The key of our own facts in the metadata of a schema.
 METADATA = b"firstk"
 
@@ -41,55 +42,49 @@ def arrow(purpose: str) -> ModuleType:
     return require("pyarrow", "tables", purpose)
 
 
+def broken() -> tuple[type[BaseException], ...]:
+    """Return what pyarrow raises for a damaged file."""
+    pa = arrow("Reading tables")
+    return (pa.ArrowException, OSError, ValueError, KeyError, TypeError, NotImplementedError)
+
+
 def source_of(path: Any) -> Any:
     """Return what pyarrow reads: the path of a file, or an open file in object storage."""
     return arrow("Reading tables").PythonFile(path.open("rb", buffering=0), mode="r") if is_remote(path) else path
 
 
-class Columns(Carried):
+class ArrowColumns(Carried):
     """Columns of a record batch: arrays of numpy to compute with, Arrow unchanged to write to another file."""
 
-    def __init__(self, arrays: Mapping[str, pyarrow.Array]):
-        self.arrays = dict(arrays)
-
     def __getitem__(self, name: str) -> np.ndarray:
-        return as_numpy(self.arrays[name])
+        return as_numpy(self.held[name])
 
-    def __contains__(self, name: object) -> bool:
-        return name in self.arrays
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.arrays)
-
-    def __len__(self) -> int:
-        return len(self.arrays)
-
-    def take(self, kept: np.ndarray) -> Columns:
+    def take(self, kept: np.ndarray) -> ArrowColumns:
         """Return the rows `kept`."""
         pa = arrow("Reading tables")
-        return Columns({name: part.take(pa.array(kept)) for name, part in self.arrays.items()})
+        return ArrowColumns({name: part.take(pa.array(kept)) for name, part in self.held.items()})
 
 
-class TableView:
-    """The vectors of a schema: which columns they are, how wide, and how a record batch becomes a matrix.
+class TableReader:
+    """A reader of record batches: which columns are the vectors, how wide, and how a batch becomes a matrix.
 
     Parameters
     ----------
     path : path
         For error messages.
+    form : str
+        Name of the format, for error messages.
     schema : pyarrow.Schema
     wanted : Wanted
-    peek : callable (columns) -> iterable of record batches
-        Called once, when the width is not written in the schema.
     """
 
-    def __init__(self, path: object, schema: pyarrow.Schema, wanted: Wanted, peek: Peek):
-        self.path = path
+    def __init__(self, path: Any, form: str, schema: pyarrow.Schema, wanted: Wanted):
+        self.path, self._form = path, form
         check_names(path, schema.names)
         held = schema.metadata or {}
         metadata = {METADATA.decode(): held[METADATA].decode()} if METADATA in held else {}
         wanted = wanted.with_default(vectors_named(metadata), schema.names)
-        self.choice: Choice = choose(path, {field.name: kind_of(field.type) for field in schema}, wanted)
+        self.choice: ChosenColumns = choose(path, {field.name: kind_of(field.type) for field in schema}, wanted)
         types = [schema.field(name).type for name in self.choice.members]
         self.binary = _is_binary(types[0])
         if self.choice.spread:
@@ -105,13 +100,25 @@ class TableView:
             self.width, self.dtype = types[0].byte_width, np.dtype(np.float32)
         else:
             self.dtype = numpy_type(values_of(types[0]))
-            self.width = fixed_width(types[0]) or self._measured(peek)
+            self.width = fixed_width(types[0]) or self._measured()
         columns = tuple(name for name in schema.names if name not in self.choice.members)
         self.facts = Facts(self.choice.name, self.choice.members, self.width, self.dtype, columns, metadata)
 
-    def _measured(self, peek: Peek) -> int:
+    def batches(self, size: int, columns: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
+        """Yield columns of at most `size` rows at a time, in memory of their own."""
+        raise NotImplementedError
+
+    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
+        """Yield vectors and other columns of at most `size` rows at a time."""
+        names, start = list(dict.fromkeys((*self.facts.members, *columns))), 0
+        with reading(self.path, self._form, broken()):
+            for batch in self.batches(size, names):
+                yield self.matrix(batch, start), ArrowColumns({name: batch.column(name) for name in columns})
+                start += len(batch)
+
+    def _measured(self) -> int:
         """Return the length of the first list that is not missing; 0 where there is none."""
-        for batch in peek(self.choice.members):
+        for batch in self.batches(_PEEK, self.choice.members):
             lists = batch.column(0).drop_null()
             if len(lists):
                 if len(lists[0]):
@@ -128,7 +135,22 @@ class TableView:
             return out
         if self.binary:
             return self._bytes(batch.column(self.choice.members[0]))
-        return self._rectangle(_plain_lists(batch.column(self.choice.members[0])), start)
+        lists = _plain_lists(batch.column(self.choice.members[0]))
+
+        missing = np.asarray(lists.is_null()) if lists.null_count else np.zeros(len(lists), bool)
+        if hasattr(lists, "offsets"):
+            lengths = np.diff(np.asarray(lists.offsets))
+            if len(bad := np.flatnonzero(~missing & (lengths != self.width))):
+                raise ragged(self.path, self.width, bad + start, lengths[bad])
+        if not self.width:
+            return np.full((len(lists), 0), np.nan, self.dtype)
+        # flatten leaves out the lists that are missing, whatever values they have.
+        values = _numbers(lists.flatten(), self.dtype).reshape(-1, self.width)
+        if not missing.any():
+            return values
+        out = np.full((len(lists), self.width), np.nan, self.dtype)
+        out[~missing] = values
+        return out
 
     def _bytes(self, strings: pyarrow.Array) -> np.ndarray:
         """Return strings of bytes as uint8; as floats where one is missing, and NaN."""
@@ -141,24 +163,22 @@ class TableView:
         out[~np.asarray(strings.is_null())] = codes
         return out
 
-    def _rectangle(self, lists: pyarrow.Array, start: int) -> np.ndarray:
-        missing = np.asarray(lists.is_null()) if lists.null_count else np.zeros(len(lists), bool)
-        if hasattr(lists, "offsets"):
-            self._check_lengths(np.diff(np.asarray(lists.offsets)), ~missing, start)
-        if not self.width:
-            return np.full((len(lists), 0), np.nan, self.dtype)
-        # flatten leaves out the lists that are missing, whatever values they have.
-        values = _numbers(lists.flatten(), self.dtype).reshape(-1, self.width)
-        if not missing.any():
-            return values
-        out = np.full((len(lists), self.width), np.nan, self.dtype)
-        out[~missing] = values
-        return out
 
-    def _check_lengths(self, lengths: np.ndarray, present: np.ndarray, start: int) -> None:
-        bad = np.flatnonzero(present & (lengths != self.width))
-        if len(bad):
-            raise ragged(self.path, self.width, bad + start, lengths[bad])
+class MemoryReader(TableReader):
+    """A table or record batch in memory; `path` is what error messages call it."""
+
+    def __init__(self, table: pyarrow.Table | pyarrow.RecordBatch, wanted: Wanted, path: str = "the table"):
+        pa = arrow("Reading tables")
+        self._table = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
+        super().__init__(path, "Arrow", table.schema, wanted)
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return int(self._table.num_rows)
+
+    def batches(self, size: int, columns: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
+        """Yield columns of at most `size` rows at a time."""
+        yield from self._table.select(list(columns)).to_batches(max_chunksize=size)
 
 
 def kind_of(column: pyarrow.DataType) -> str:
@@ -259,7 +279,7 @@ def record_batch(
 ) -> pyarrow.RecordBatch:
     """Return rows as a record batch: the vectors first, then the other columns, types as they came or of `schema`."""
     pa = arrow("Writing tables")
-    held = columns.arrays if isinstance(columns, Columns) else None
+    held = columns.held if isinstance(columns, ArrowColumns) else None
     beside = [exactly(columns, name) if held is None else held[name] for name in layout.columns]
     codes = binary_array(vectors) if layout.binary else list_array(vectors)
     arrays = [codes, *map(as_arrow, beside)]
@@ -290,8 +310,3 @@ def _numbers(values: pyarrow.Array, dtype: np.dtype) -> np.ndarray:
     if pa.types.is_decimal(values.type):
         values = values.cast(pa.float64())
     return values.to_numpy(zero_copy_only=False).astype(dtype, copy=False)
-
-
-def selected(names: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """Return the columns to read: the vectors' own and those that were asked for, each once."""
-    return list(dict.fromkeys((*names, *columns)))

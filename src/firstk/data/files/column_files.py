@@ -78,7 +78,13 @@ def _of_one_kind(parts: Sequence[np.ndarray | FileArray]) -> Sequence[np.ndarray
 def _load(path: Path) -> Loaded:
     stamp = Stamp.of(path)
     with reading_unchanged(path, stamp):
-        held = _loaded_text(path) if path.suffix.lower() == ".txt" else format_of(path).load(path)
+        if path.suffix.lower() == ".txt":
+            with reading(path, "text", (OSError, ValueError)):
+                lines = path.read_text(encoding="utf-8-sig").splitlines()
+            check_no_nul(lines, f"'{path}'")
+            held = Loaded((PLAIN_NAME,), lambda _: np.array(lines, dtype=str))
+        else:
+            held = format_of(path).load(path)
 
     def one(name: str) -> np.ndarray | FileArray:
         with reading_unchanged(path, stamp):

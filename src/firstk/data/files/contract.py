@@ -10,10 +10,10 @@ import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -144,7 +144,24 @@ class Carried(Mapping[str, np.ndarray]):
     """Columns of some rows that may be computed with, or written to another file, which must change nothing.
 
     ``columns[name]`` is what a command computes with, such as numbers in place of text.
+
+    Attributes
+    ----------
+    held : dict
+        The columns by name, as the file has them.
     """
+
+    def __init__(self, held: Mapping[str, Any]):
+        self.held = dict(held)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.held  # without computing it
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.held)
+
+    def __len__(self) -> int:
+        return len(self.held)
 
     def exact(self, name: str) -> np.ndarray:
         """Return a column as it is stored."""
@@ -214,6 +231,22 @@ class Writer(Protocol):
 
     def abandon(self) -> None:
         """Let go of the file without finishing it; never fails."""
+
+
+class AppendingWriter:
+    """What writers share that append rows to one open file."""
+
+    def __init__(self, layout: Layout, file: IO[Any]):
+        self._layout, self._file = layout, file
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._file.close()
+
+    def abandon(self) -> None:
+        """Let go of the file."""
+        with suppress(Exception):
+            self._file.close()
 
 
 @dataclass(frozen=True)

@@ -52,27 +52,22 @@ class FileArray:
     def __len__(self) -> int:
         return self.shape[0]
 
-    @property
-    def _row_bytes(self) -> int:
-        return math.prod(self.shape[1:]) * self.dtype.itemsize
-
     def __getitem__(self, rows: slice) -> np.ndarray:
         """Return rows of a slice of step 1, in memory of their own."""
         start, stop, _ = rows.indices(len(self))
         shape = (max(0, stop - start), *self.shape[1:])
         with reading(self.path, "file of numbers", (OSError, EOFError)), self.path.open("rb", buffering=0) as file:
             self.stamp.check_open(self.path, file)
-            found = self._columns(file, start, shape) if self.by_column else self._rows(file, start, shape)
+            if self.by_column:
+                found = self._columns(file, start, shape)
+            else:
+                found = scratch_array(shape, self.dtype)
+                _fill(file, self.offset + start * math.prod(self.shape[1:]) * self.dtype.itemsize, found)
             self.stamp.check_open(self.path, file)
         return found
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return self[:].astype(dtype or self.dtype, copy=False)
-
-    def _rows(self, file: BinaryIO, start: int, shape: tuple[int, ...]) -> np.ndarray:
-        out = scratch_array(shape, self.dtype)
-        _fill(file, self.offset + start * self._row_bytes, out)
-        return out
 
     def _columns(self, file: BinaryIO, start: int, shape: tuple[int, ...]) -> np.ndarray:
         """Read a piece of each column; columns of more than two dimensions are numbered through."""

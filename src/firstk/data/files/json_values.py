@@ -7,7 +7,7 @@ anything but numbers, is text too: its JSON.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -106,43 +106,31 @@ class JsonColumns(Carried):
     def __init__(
         self, path: object, values: Mapping[str, Sequence[object]], lines: np.ndarray, types: Mapping[str, str]
     ):
-        self._path, self.raw, self._lines, self._types = path, dict(values), lines, types
+        super().__init__(values)
+        self._path, self._lines, self._types = path, lines, types
 
     def __getitem__(self, name: str) -> np.ndarray:
         settled = self._types[name]
-        own = joined(map(type_of, self.raw[name]))
-        return as_array(self.raw[name], settled if settled in ("text", "nested") else own)
+        own = joined(map(type_of, self.held[name]))
+        return as_array(self.held[name], settled if settled in ("text", "nested") else own)
 
     def exact(self, name: str) -> np.ndarray:
         """Return a column as the type that the file began with; raise InvalidInputError for a value of another type."""
         settled = self._types[name]
-        for value, line in zip(self.raw[name], self._lines, strict=True):
+        for value, line in zip(self.held[name], self._lines, strict=True):
             if settled not in ("text", "missing", "nested") and joined((settled, type_of(value))) != settled:
-                usual = _NAMES[settled.split()[0]]
+                usual, held = _NAMES[settled.split()[0]], json.dumps(value, ensure_ascii=False)[:40]
                 raise unreadable(
                     self._path,
-                    f"line {line} holds {_shown(value)} in field {name!r}, and the first lines hold {usual}",
+                    f"line {line} holds {held} in field {name!r}, and the first lines hold {usual}",
                     "Give the field one type, leave it out by columns=, or write .jsonl, which keeps all values",
                 )
-        return as_array(self.raw[name], settled)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.raw
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.raw)
-
-    def __len__(self) -> int:
-        return len(self.raw)
+        return as_array(self.held[name], settled)
 
     def take(self, kept: np.ndarray) -> JsonColumns:
         """Return the rows `kept`."""
-        raw = {name: [held[i] for i in kept] for name, held in self.raw.items()}
+        raw = {name: [held[i] for i in kept] for name, held in self.held.items()}
         return JsonColumns(self._path, raw, self._lines[kept], self._types)
-
-
-def _shown(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)[:40]
 
 
 def as_array(values: Sequence[object], held: str) -> np.ndarray:
@@ -152,20 +140,12 @@ def as_array(values: Sequence[object], held: str) -> np.ndarray:
         return np.array([[np.nan] * width if value is None else value for value in values], dtype=np.float64)
     if held == "float":
         return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-    if held in ("int", "bool"):
-        return _with_holes(values, np.dtype(np.int64 if held == "int" else bool), lambda value: value)
-    return _with_holes(values, np.dtype(str), _text)
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _with_holes(values: Sequence[object], dtype: np.dtype, read: Callable[[object], object]) -> np.ndarray:
-    found = [None if value is None else read(value) for value in values]
+    found = list(values)
+    if held not in ("int", "bool"):
+        found = [v if v is None or isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in values]
     if None in found:
         out = np.empty(len(found), dtype=object)
         out[:] = found
         return out
     check_no_nul(found, "A column of text")
-    return np.array(found, dtype=dtype)
+    return np.array(found, dtype={"int": np.int64, "bool": bool}.get(held, str))

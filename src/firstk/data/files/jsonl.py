@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import islice, repeat
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
-from firstk.data.files.contract import Facts, Format, Layout, Loaded, Wanted, exactly, unreadable
+from firstk.data.files.contract import AppendingWriter, Facts, Format, Layout, Loaded, Wanted, exactly, unreadable
 from firstk.data.files.json_values import JsonColumns, as_array, is_vector, joined, kinds_of, type_of, vector_of
 from firstk.data.files.text_files import create_text, open_text, reading_text
-from firstk.data.files.vector_columns import PLAIN_NAME, Choice, choose
+from firstk.data.files.vector_columns import PLAIN_NAME, ChosenColumns, choose
 
 Record = dict[str, Any]
 
@@ -51,15 +50,14 @@ class JsonReader:
         fields = {name: [record.get(name) for record in peeked] for name in names}
         self._types = {name: joined(map(type_of, values)) for name, values in fields.items()}
         self._types |= dict.fromkeys(wanted.text & set(names), "text")
-        choice = Choice("", (), spread=True) if plain else choose(path, kinds_of(fields), wanted)
+        choice = ChosenColumns("", (), spread=True) if plain else choose(path, kinds_of(fields), wanted)
         self._spread, self._members = choice.spread, choice.members
-        width = len(choice.members) if choice.spread else self._measured(peeked)
+        width = len(choice.members)
+        if not choice.spread:
+            values = (value for value in fields[choice.members[0]] if isinstance(value, list) and is_vector(value))
+            width = len(next(values, ()))
         columns = tuple(name for name in names if name not in choice.members)
         self.facts = Facts(choice.name, choice.members, width, np.dtype(np.float64), columns)
-
-    def _measured(self, peeked: Sequence[Record]) -> int:
-        values = (record.get(self._members[0]) for record in peeked)
-        return next((len(value) for value in values if isinstance(value, list) and is_vector(value)), 0)
 
     def _lines(self) -> Iterator[tuple[int, Record]]:
         """Yield the object of each line that is not blank, with its number from 1."""
@@ -137,12 +135,9 @@ class JsonReader:
         if value is None:
             return np.full(width, np.nan)
         found = vector_of(value, width)
-        if found is None:
-            raise self._no_vector(number, value)
-        return found
-
-    def _no_vector(self, number: int, value: object) -> Exception:
-        width, name = self.facts.width, self.facts.vectors
+        if found is not None:
+            return found
+        name = self.facts.vectors
         if self._spread and isinstance(value, list):
             wrong = next(j for j, entry in enumerate(value) if vector_of([entry], 1) is None)
             why = f"line {number} holds {json.dumps(value[wrong])[:40]} in field {self._members[wrong]!r}, not a number"
@@ -150,7 +145,7 @@ class JsonReader:
             why = f"line {number} has {len(value)} numbers in field {name!r}, and the first vector has {width}"
         else:
             why = f"line {number} holds no list of numbers in field {name!r} ({json.dumps(value)[:40]})"
-        return unreadable(self.path, why, "Mend that line")
+        raise unreadable(self.path, why, "Mend that line")
 
     def column(self, name: str) -> np.ndarray:
         """Return a whole column."""
@@ -223,12 +218,11 @@ def load(path: Path, packed: bool) -> Loaded:
     return Loaded(reader.facts.columns, reader.column)
 
 
-class JsonWriter:
+class JsonWriter(AppendingWriter):
     """One file of JSON lines that is being written: the vector first, then the other columns."""
 
     def __init__(self, path: Path, layout: Layout, packed: bool):
-        self._layout = layout
-        self._file: TextIO = create_text(path, packed=packed)
+        super().__init__(layout, create_text(path, packed=packed))
 
     def write(self, vectors: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
         """Append rows; a number has the fewest digits that give it back, and one that is not finite is null."""
@@ -236,20 +230,11 @@ class JsonWriter:
         cells = vectors.astype(str)
         cells[~np.isfinite(vectors)] = "null"
         begin, names = f"{{{json.dumps(self._layout.vectors, ensure_ascii=False)}: [", self._layout.columns
-        held = columns.raw if isinstance(columns, JsonColumns) else {n: _plain(exactly(columns, n)) for n in names}
+        held = columns.held if isinstance(columns, JsonColumns) else {n: _plain(exactly(columns, n)) for n in names}
         beside = zip(*(held[name] for name in names), strict=True) if names else repeat(())
         for row, values in zip(cells.tolist(), beside, strict=False):
             others = json.dumps(dict(zip(names, values, strict=True)), ensure_ascii=False, default=str)[1:]
             self._file.write(f"{begin}{', '.join(row)}]{', ' if names else ''}{others}\n")
-
-    def close(self) -> None:
-        """Finish the last line."""
-        self._file.close()
-
-    def abandon(self) -> None:
-        """Let go of the file."""
-        with suppress(Exception):
-            self._file.close()
 
 
 def _plain(column: np.ndarray) -> list[Any]:

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO
 
 import numpy as np
 
 from firstk._base.input_file import Stamp
-from firstk.data.files.contract import Facts, Format, Layout, Loaded, Wanted, float_type, reading, unreadable
+from firstk.data.files.contract import (
+    AppendingWriter,
+    Facts,
+    Format,
+    Layout,
+    Loaded,
+    Wanted,
+    float_type,
+    reading,
+    unreadable,
+)
 from firstk.data.files.file_array import FileArray
 from firstk.data.files.vector_columns import PLAIN_NAME, missing_column
 
@@ -110,13 +119,12 @@ class NpyReader:
         return self._array[start:stop].astype(self.facts.dtype, copy=False)
 
 
-class NpyWriter:
+class NpyWriter(AppendingWriter):
     """One npy file that is being written; its header is filled in when the number of rows is known."""
 
     def __init__(self, path: Path, layout: Layout):
-        self._layout, self._rows = layout, 0
-        self._dtype = np.dtype(layout.dtype).newbyteorder("<")
-        self._file: BinaryIO = path.open("wb")
+        super().__init__(layout, path.open("wb"))
+        self._rows, self._dtype = 0, np.dtype(layout.dtype).newbyteorder("<")
         self._file.write(b" " * _HEADER)
 
     def write(self, vectors: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
@@ -127,20 +135,11 @@ class NpyWriter:
     def close(self) -> None:
         """Fill in the header."""
         self._file.seek(0)
-        self._file.write(_header(self._dtype, (self._rows, self._layout.width)))
-        self._file.close()
-
-    def abandon(self) -> None:
-        """Let go of the file."""
-        with suppress(Exception):
-            self._file.close()
-
-
-def _header(dtype: np.dtype, shape: tuple[int, int]) -> bytes:
-    """Return a header of format version 1.0 of exactly the length that was reserved for it."""
-    facts = f"{{'descr': {dtype.str!r}, 'fortran_order': False, 'shape': {shape}, }}"
-    room = _HEADER - 10
-    return b"\x93NUMPY\x01\x00" + room.to_bytes(2, "little") + facts.ljust(room - 1).encode("latin1") + b"\n"
+        # Format version 1.0, of exactly the length that was reserved for it.
+        shape, room = (self._rows, self._layout.width), _HEADER - 10
+        facts = f"{{'descr': {self._dtype.str!r}, 'fortran_order': False, 'shape': {shape}, }}"
+        self._file.write(b"\x93NUMPY\x01\x00" + room.to_bytes(2, "little") + facts.ljust(room - 1).encode() + b"\n")
+        super().close()
 
 
 FORMAT = Format("npy", (".npy",), "nothing", False, NpyReader, NpyWriter, load)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from firstk._base.checks import require
-from firstk.data.files.arrow_tables import Columns, TableView, arrow, as_numpy, record_batch, selected, source_of
+from firstk.data.files.arrow_tables import TableReader, arrow, as_numpy, broken, record_batch, source_of
 from firstk.data.files.contract import Format, Layout, Loaded, Wanted, reading
 from firstk.data.files.vector_columns import check_names
 
@@ -25,55 +25,40 @@ if TYPE_CHECKING:
 _FETCH = 1 << 20
 # Numbers of a row group: 8 million float32 are 32 MiB, so that any reader of the file gets by with little memory.
 _GROUP_NUMBERS = 8_000_000
-# Rows that are looked at to learn the length of lists.
-_PEEK = 1024
 
 
-def _broken() -> tuple[type[BaseException], ...]:
-    pa = arrow("Reading parquet")
-    return (pa.ArrowException, OSError, ValueError, KeyError, NotImplementedError)
-
-
-class ParquetReader:
+class ParquetReader(TableReader):
     """One open parquet file."""
 
     def __init__(self, path: Path, wanted: Wanted):
-        self.path = path
         parquet = require("pyarrow.parquet", "tables", "Reading parquet")
-        with reading(path, "parquet", _broken()):
+        with reading(path, "parquet", broken()):
             columns = len(parquet.read_schema(source_of(path)))
             fetch = max(_FETCH // 64, min(_FETCH, 16 * _FETCH // max(1, columns)))
             self._file = parquet.ParquetFile(
                 source_of(path), buffer_size=fetch, pre_buffer=False, page_checksum_verification=True
             )
-            self._view = TableView(path, self._file.schema_arrow, wanted, self._peek)
-        self.facts = self._view.facts
+            super().__init__(path, "parquet", self._file.schema_arrow, wanted)
 
     def count(self) -> int:
         """Return the number of rows."""
         return self._file.metadata.num_rows
 
-    def _peek(self, columns: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
-        return self._file.iter_batches(_PEEK, columns=list(columns), use_threads=False)
-
-    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
-        """Yield vectors and other columns of at most `size` rows at a time."""
-        names, start = selected(self.facts.members, columns), 0
-        with reading(self.path, "parquet", _broken()):
-            for batch in self._file.iter_batches(size, columns=names, use_threads=False):
-                yield self._view.matrix(batch, start), Columns({name: batch.column(name) for name in columns})
-                start += len(batch)
+    def batches(self, size: int, columns: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
+        """Yield columns of at most `size` rows at a time."""
+        found: Iterator[pyarrow.RecordBatch] = self._file.iter_batches(size, columns=list(columns), use_threads=False)
+        return found
 
 
 def load(path: Path) -> Loaded:
     """Return the columns of a file."""
     parquet = require("pyarrow.parquet", "tables", "Reading parquet")
-    with reading(path, "parquet", _broken()):
+    with reading(path, "parquet", broken()):
         file = parquet.ParquetFile(source_of(path), page_checksum_verification=True)
         check_names(path, file.schema_arrow.names)
 
     def one(name: str) -> np.ndarray:
-        with reading(path, "parquet", _broken()):
+        with reading(path, "parquet", broken()):
             return as_numpy(file.read([name]).column(name))
 
     return Loaded(tuple(file.schema_arrow.names), one)

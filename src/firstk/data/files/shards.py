@@ -60,7 +60,25 @@ class ShardLog:
             if not resume or not folder.is_dir():
                 way_out = "Go on with it by resume=True, or remove it" if not complete else "Choose another name"
                 raise InvalidInputError(f"'{folder}' is there already. {way_out}.")
-            return log._taken_up(folder, complete)
+            try:
+                check_regular(folder / RECORD)
+                held = strict_json((folder / RECORD).read_bytes())
+                before, learned, done = held["job"], held["learned"], held["done"]
+                if not all(isinstance(part, dict) for part in (before, learned, done, *done.values())):
+                    raise TypeError
+            except (OSError, ValueError, KeyError, TypeError, AttributeError):
+                raise InvalidInputError(
+                    f"'{folder}' has no readable {RECORD}, so it is not known what its files are. Remove it, or choose "
+                    "another name."
+                ) from None
+            asked = json.loads(json.dumps(job))
+            for key in asked:
+                if before.get(key) != asked[key]:
+                    raise InvalidInputError(
+                        f"'{folder}' was written for another job: {key} was {before.get(key)!r} and is now "
+                        f"{asked[key]!r}. Choose another name, or remove it."
+                    )
+            return cls(target, job, learned, done, complete)
         return log
 
     @property
@@ -72,27 +90,6 @@ class ShardLog:
     def folder(self) -> Path:
         """Return where the shards are."""
         return self.target if self.complete else self.temporary
-
-    def _taken_up(self, folder: Path, complete: bool) -> ShardLog:
-        try:
-            check_regular(folder / RECORD)
-            held = strict_json((folder / RECORD).read_bytes())
-            job, learned, done = held["job"], held["learned"], held["done"]
-            if not all(isinstance(part, dict) for part in (job, learned, done, *done.values())):
-                raise TypeError
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            raise InvalidInputError(
-                f"'{folder}' has no readable {RECORD}, so it is not known what its files are. Remove it, or choose "
-                "another name."
-            ) from None
-        asked = json.loads(json.dumps(self.job))
-        for key in asked:
-            if job.get(key) != asked[key]:
-                raise InvalidInputError(
-                    f"'{folder}' was written for another job: {key} was {job.get(key)!r} and is now {asked[key]!r}. "
-                    "Choose another name, or remove it."
-                )
-        return ShardLog(self.target, self.job, learned, done, complete)
 
     def finished(self, name: str, source: Stamp) -> bool:
         """Tell whether the shard of a source, as it is now, is there."""

@@ -9,7 +9,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -18,6 +18,7 @@ import numpy as np
 
 from firstk._base.input_file import Stamp
 from firstk.data.files.contract import (
+    AppendingWriter,
     Facts,
     Format,
     Layout,
@@ -192,18 +193,18 @@ def load(path: Path) -> Loaded:
     return Loaded(tuple(known), one)
 
 
-class TensorWriter:
+class TensorWriter(AppendingWriter):
     """One safetensors file that is being written; its header is filled in when the number of rows is known."""
 
     def __init__(self, path: Path, layout: Layout):
-        self._layout, self._rows = layout, 0
+        super().__init__(layout, path.open("wb"))
+        self._rows = 0
         self._dtype = np.dtype(layout.dtype).newbyteorder("<")
         self._columns: dict[str, list[np.ndarray]] = {name: [] for name in layout.columns}
         # Twenty digits per number are more than any shape or offset takes.
         named = sum(2 * len(json.dumps(name)) + 300 for name in (layout.vectors, *layout.columns))
         self._room = -(-(named + len(json.dumps(dict(layout.metadata))) + 100) // 8) * 8
         self._digest = _started(_NAMES[self._dtype])
-        self._file: BinaryIO = path.open("wb")
         self._file.write(b" " * (8 + self._room))
 
     def write(self, vectors: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
@@ -235,12 +236,7 @@ class TensorWriter:
         self._file.seek(0)
         header = json.dumps({"__metadata__": dict(sorted(self._layout.metadata.items())) | seals} | facts)
         self._file.write(self._room.to_bytes(8, "little") + header.encode().ljust(self._room))
-        self._file.close()
-
-    def abandon(self) -> None:
-        """Let go of the file."""
-        with suppress(Exception):
-            self._file.close()
+        super().close()
 
 
 def _fact(dtype: np.dtype, shape: tuple[int, ...], start: int, end: int) -> dict[str, object]:

@@ -18,15 +18,15 @@ import json
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from functools import cache, partial
-from importlib import import_module
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import numpy as np
 
 from firstk.data.files.contract import (
+    AppendingWriter,
     Carried,
     Facts,
     Format,
@@ -48,7 +48,7 @@ from firstk.data.files.text_cells import (
     list_of,
 )
 from firstk.data.files.text_files import create_text, open_text, reading_text
-from firstk.data.files.vector_columns import Choice, check_names, choose
+from firstk.data.files.vector_columns import ChosenColumns, check_names, choose
 
 # Marks between cells, the likeliest first.
 _MARKS = ",;\t|"
@@ -76,50 +76,42 @@ class TextReader:
             with closing(self._rows(self._delimiter)) as rows:
                 self._names = next(rows, [])
                 first = list(islice(self._as_long(rows, 0), _PEEK))
-        self._check_header()
-        if not first and wanted.vectors is None and not plain:  # cells tell what a column is
-            raise unreadable(path, "it has no rows")
-        self._commas = have_decimal_commas([row[j] for row in first] for j in range(len(self._names)))
-        self._kinds = {
-            name: kind_of_cells([row[j] for row in first], commas=self._commas) for j, name in enumerate(self._names)
-        }
-        choice = Choice("", (), spread=True) if plain else choose(path, self._kinds, wanted)
-        if choice.spread and wanted.vectors is None and not plain:
-            self._check_stray_text(first, wanted)
-        self._spread, self._members = choice.spread, choice.members
-        width = len(choice.members) if choice.spread else self._measured(first)
-        columns = tuple(name for name in self._names if name not in choice.members)
-        self._text = {name for name in columns if self._cells(first, name).are_text} | wanted.text
-        self.facts = Facts(choice.name, choice.members, width, np.dtype(np.float64), columns)
-
-    def _cells(self, rows: list[list[str]], name: str) -> Cells:
-        j = self._names.index(name)
-        return Cells().taken(row[j] for row in rows)
-
-    def _check_header(self) -> None:
-        check_names(self.path, self._names)
+        check_names(path, self._names)
         numbers = all(is_number(name) or is_number(name, commas=True) for name in self._names)
         # 0, 1, 2, ... is the header that pandas gives to a bare matrix.
-        counts = [[str(j + first) for j in range(len(self._names))] for first in (0, 1)]
+        counts = [[str(j + start) for j in range(len(self._names))] for start in (0, 1)]
         if self._names and numbers and list(self._names) not in counts:
             raise unreadable(
-                self.path,
+                path,
                 f"its first line holds numbers ({self._names[0]}, ...) where the names of the columns should be",
                 "Put a line of names before the rows",
             )
-
-    def _check_stray_text(self, first: list[list[str]], wanted: Wanted) -> None:
-        """Raise InvalidInputError for text in a column of numbers: it would silently be no coordinate."""
-        for j, name in enumerate(self._names):
-            text = [
-                i for i, row in enumerate(first) if not (is_missing(row[j]) or is_number(row[j], commas=self._commas))
-            ]
-            if name not in wanted.beside and text and len(text) <= _STRAY * len(first):
-                raise unreadable(
-                    self.path,
-                    f"row {text[0]} of column {name!r} holds {first[text[0]][j][:40]!r}, and the other rows numbers",
-                    "Mend that row, or name the coordinates with vectors=",
-                )
+        if not first and wanted.vectors is None and not plain:  # cells tell what a column is
+            raise unreadable(path, "it has no rows")
+        cells = {name: [row[j] for row in first] for j, name in enumerate(self._names)}
+        self._commas = have_decimal_commas(cells.values())
+        self._kinds = {name: kind_of_cells(column, commas=self._commas) for name, column in cells.items()}
+        choice = ChosenColumns("", (), spread=True) if plain else choose(path, self._kinds, wanted)
+        if choice.spread and wanted.vectors is None and not plain:
+            # Text in a column of numbers would silently be no coordinate.
+            for name, column in cells.items():
+                text = [
+                    i for i, cell in enumerate(column) if not (is_missing(cell) or is_number(cell, commas=self._commas))
+                ]
+                if name not in wanted.beside and text and len(text) <= _STRAY * len(first):
+                    raise unreadable(
+                        path,
+                        f"row {text[0]} of column {name!r} holds {column[text[0]][:40]!r}, and the other rows numbers",
+                        "Mend that row, or name the coordinates with vectors=",
+                    )
+        self._spread, self._members = choice.spread, choice.members
+        width = len(choice.members)
+        if not choice.spread:
+            lists = [cell for cell in cells[choice.members[0]] if not is_missing(cell)]
+            width = len(list_of(lists[0])) if lists else 0
+        columns = tuple(name for name in self._names if name not in choice.members)
+        self._text = {name for name in columns if Cells().taken(cells[name]).are_text} | wanted.text
+        self.facts = Facts(choice.name, choice.members, width, np.dtype(np.float64), columns)
 
     def _mark(self, expected: str) -> str:
         """Return the mark between cells: the expected one, unless only another gives both first lines as many cells."""
@@ -179,9 +171,13 @@ class TextReader:
         self, block: list[str], numbers: Sequence[str], texts: Sequence[str]
     ) -> Mapping[str, np.ndarray] | None:
         """Return columns of lines by pyarrow; None where it could take them for something else, or is not there."""
-        if len(block) * len(self._names) < _MANY or (self._commas and numbers) or (arrow := _arrow_csv()) is None:
+        if len(block) * len(self._names) < _MANY or (self._commas and numbers):
             return None
-        pa, reader = arrow
+        try:
+            import pyarrow as pa
+            from pyarrow import csv as reader
+        except ImportError:
+            return None
         joined, mark = "".join(block), re.escape(self._delimiter)
         inside = rf'"(?:(?<=[^{mark}\r\n"]")(?=[^{mark}\r\n"])|(?<![^{mark}\r\n]")"(?=[^{mark}\r\n"]))'
         if re.search(inside, joined):
@@ -223,13 +219,6 @@ class TextReader:
             if "\0" in line:  # numpy drops it at the end of a text, so that two labels become one
                 raise unreadable(self.path, f"line {number} holds a NUL character", "Write it again as UTF-8 text")
             yield line
-
-    def _measured(self, first: list[list[str]]) -> int:
-        j = self._names.index(self._members[0])
-        for row in first:
-            if not is_missing(row[j]):
-                return len(list_of(row[j]))
-        return 0
 
     def count(self) -> int:
         """Return the number of rows, from a pass over the file."""
@@ -292,37 +281,24 @@ class TextColumns(Carried):
     """Cells of some rows, converted to numbers on access."""
 
     def __init__(self, cells: Mapping[str, np.ndarray], rows: np.ndarray, read: Callable[..., np.ndarray]):
-        self._cells, self._rows, self._read = dict(cells), rows, read
+        super().__init__(cells)
+        self._rows, self._read = rows, read
 
     def __getitem__(self, name: str) -> np.ndarray:
-        return self._read(name, self._cells[name], self._rows)
+        return self._read(name, self.held[name], self._rows)
 
     def exact(self, name: str) -> np.ndarray:
         """Return the cells as text."""
-        return self._cells[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._cells)
-
-    def __len__(self) -> int:
-        return len(self._cells)
+        return self.held[name]
 
     def take(self, kept: np.ndarray) -> TextColumns:
         """Return the rows `kept`."""
-        return TextColumns({name: cells[kept] for name, cells in self._cells.items()}, self._rows[kept], self._read)
+        return TextColumns({name: cells[kept] for name, cells in self.held.items()}, self._rows[kept], self._read)
 
 
 # What a missing number is called, as pyarrow compares it.
 _NO_NUMBER = [form(word) for word in ("", "nan", "na", "n/a", "null", "none") for form in (str, str.upper, str.title)]
 _NO_NUMBER += ["NaN"]
-
-
-@cache
-def _arrow_csv() -> tuple[Any, Any] | None:
-    """Return pyarrow and its reader of csv; None where it is not installed."""
-    with suppress(ImportError):
-        return import_module("pyarrow"), import_module("pyarrow.csv")
-    return None
 
 
 def survey(path: Path, names: Sequence[str], delimiter: str, packed: bool) -> tuple[int, frozenset[str]]:
@@ -343,12 +319,11 @@ def load(path: Path, delimiter: str, packed: bool) -> Loaded:
     return Loaded(names, one)
 
 
-class TextWriter:
+class TextWriter(AppendingWriter):
     """One csv or tsv file that is being written: a column a coordinate, then the other columns."""
 
     def __init__(self, path: Path, layout: Layout, delimiter: str, packed: bool):
-        self._layout = layout
-        self._file: TextIO = create_text(path, packed=packed)
+        super().__init__(layout, create_text(path, packed=packed))
         self._rows = csv.writer(self._file, delimiter=delimiter, lineterminator="\n")
         digits = len(str(layout.width - 1))
         coordinates = [f"{layout.vectors}_{j:0{digits}d}" for j in range(layout.width)]
@@ -361,15 +336,6 @@ class TextWriter:
         beside = [_texts(exactly(columns, name)) for name in self._layout.columns]
         for i, row in enumerate(cells.tolist()):
             self._rows.writerow([*row, *(column[i] for column in beside)])
-
-    def close(self) -> None:
-        """Finish the last line."""
-        self._file.close()
-
-    def abandon(self) -> None:
-        """Let go of the file."""
-        with suppress(Exception):
-            self._file.close()
 
 
 def _texts(column: np.ndarray) -> list[object]:

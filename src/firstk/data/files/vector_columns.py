@@ -37,7 +37,7 @@ PLAIN_NAME = "vectors"
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenColumns:
     """The columns that make up the vectors, and the name that they have together."""
 
     name: str
@@ -45,7 +45,7 @@ class Choice:
     spread: bool
 
 
-def choose(path: object, kinds: Mapping[str, str], wanted: Wanted) -> Choice:
+def choose(path: object, kinds: Mapping[str, str], wanted: Wanted) -> ChosenColumns:
     """Choose the vector column.
 
     Parameters
@@ -65,7 +65,7 @@ def choose(path: object, kinds: Mapping[str, str], wanted: Wanted) -> Choice:
     for kind in ("vector", "list"):
         found = [name for name, is_a in kinds.items() if is_a == kind and name not in wanted.beside]
         if len(found) == 1:
-            return Choice(found[0], (found[0],), spread=False)
+            return ChosenColumns(found[0], (found[0],), spread=False)
         if found:
             raise several(path, found)
     for name in wanted.beside:
@@ -74,7 +74,7 @@ def choose(path: object, kinds: Mapping[str, str], wanted: Wanted) -> Choice:
     return _plain(path, kinds, wanted)
 
 
-class Described(Protocol):
+class DescribedArray(Protocol):
     """An array as a header describes it."""
 
     @property
@@ -86,10 +86,10 @@ class Described(Protocol):
         """The letter that numpy has for its type: "f", "i" and "u" are numbers, "O" is what cannot be read."""
 
 
-Array = TypeVar("Array", bound=Described)
+Array = TypeVar("Array", bound=DescribedArray)
 
 
-def choose_matrix(path: object, held: Mapping[str, Described], wanted: Wanted, called: str) -> str:
+def choose_matrix(path: object, held: Mapping[str, DescribedArray], wanted: Wanted, called: str) -> str:
     """Return the name of the vectors: the one asked for, or the only matrix of floats, or the only one of numbers.
 
     `called` is what the format calls its arrays, for error messages.
@@ -161,7 +161,7 @@ def missing_column(path: object, name: str, there: Sequence[str]) -> InvalidInpu
     return InvalidInputError(f"'{path}' has no column {name!r}. It has: {shown or 'none'}.")
 
 
-def _plain(path: object, kinds: Mapping[str, str], wanted: Wanted) -> Choice:
+def _plain(path: object, kinds: Mapping[str, str], wanted: Wanted) -> ChosenColumns:
     numbers = [name for name, kind in kinds.items() if kind == "number" and name not in wanted.beside]
     coordinates = [name for name in numbers if name.strip().lower().replace("-", "_") not in _NO_COORDINATES]
     families = _families(coordinates)
@@ -169,7 +169,7 @@ def _plain(path: object, kinds: Mapping[str, str], wanted: Wanted) -> Choice:
         families = {}  # a few numbered columns among many others are no vector of their own
     if len(families) == 1:
         ((stem, members),) = families.items()
-        return Choice(stem or PLAIN_NAME, members, spread=True)
+        return ChosenColumns(stem or PLAIN_NAME, members, spread=True)
     if families:
         raise several(path, list(families))
     if not coordinates:
@@ -179,10 +179,10 @@ def _plain(path: object, kinds: Mapping[str, str], wanted: Wanted) -> Choice:
             f"none of its columns is a vector or a coordinate ({shown})",
             "A vector column holds lists of numbers; a plain table holds a column of numbers a coordinate",
         )
-    return Choice(PLAIN_NAME, tuple(coordinates), spread=True)
+    return ChosenColumns(PLAIN_NAME, tuple(coordinates), spread=True)
 
 
-def _named(path: object, kinds: Mapping[str, str], asked: str) -> Choice:
+def _named(path: object, kinds: Mapping[str, str], asked: str) -> ChosenColumns:
     """Resolve a name: of a column, of a numbered family, a pattern, or a comma-separated list of columns."""
     members: tuple[str, ...]
     if asked in kinds:
@@ -197,7 +197,7 @@ def _named(path: object, kinds: Mapping[str, str], asked: str) -> Choice:
     spread = kinds[members[0]] == "number"
     if len(members) > 1 and any(kinds[member] != "number" for member in members):
         raise unreadable(path, f"{asked!r} names several columns, and not each is a coordinate", "Name one column")
-    return Choice(name, members, spread)
+    return ChosenColumns(name, members, spread)
 
 
 def _listed(path: object, kinds: Mapping[str, str], asked: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import copy
 import glob
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from firstk._base.atomic_file import beside
 from firstk._base.checks import bad_parameter, check_choice, is_int, require, some_rows
 from firstk._base.input_file import Stamp
 from firstk.data.files import arrow, jsonl, npy, npz, parquet, tensors, text
-from firstk.data.files.arrow_tables import Columns, TableView, as_numpy
+from firstk.data.files.arrow_tables import MemoryReader, as_numpy
 from firstk.data.files.contract import (
     Batch,
     Carried,
@@ -136,7 +136,21 @@ class VectorTable:
         # A shard without rows may not know its width.
         self.facts = next((one for _, one in facts if one.width), facts[0][1])
         for shard, one in facts:
-            _check_alike(path, self.facts, one, shard)
+            if one.vectors != self.facts.vectors or (one.width and one.width != self.facts.width):
+                raise unreadable(
+                    path,
+                    f"{shard.path} has {one.width} numbers in {one.vectors!r}, and others have {self.facts.width} in "
+                    f"{self.facts.vectors!r}",
+                    "All shards must be alike",
+                )
+            if set(one.columns) != set(self.facts.columns) or (one.width and one.dtype != self.facts.dtype):
+                own, others = (
+                    f"{', '.join((found.vectors, *sorted(found.columns)))} ({found.dtype})"
+                    for found in (one, self.facts)
+                )
+                raise unreadable(
+                    path, f"{shard.path} has columns {own}, and others {others}", "All shards must be alike"
+                )
         self.vectors, self.members, self.columns = self.facts.vectors, self.facts.members, self.facts.columns
         self.metadata = self.facts.metadata
         self._restored = Restoring(path, self.metadata, self.facts.width, self.facts.dtype)
@@ -210,20 +224,20 @@ class VectorTable:
         """
         if self.columns or any(shard.piece(0, 0) is None for shard in self.shards[:1]):
             return None
-        step = max(1, self.rows // max(1, rows // size))
-        return self._pieces(range(0, self.rows, step), size)
 
-    def _pieces(self, starts: Iterable[int], size: int) -> Iterator[Batch]:
-        shards = iter(self.shards)
-        first = end = 0
-        shard = None
-        for start in starts:
-            while shard is None or start >= end:
-                shard = next(shards)
-                first, end = end, end + shard.count()
-            vectors = shard.piece(start - first, start - first + size)
-            assert vectors is not None
-            yield self._checked(vectors, {}, start)
+        def pieces() -> Iterator[Batch]:
+            shards = iter(self.shards)
+            first = end = 0
+            shard = None
+            for start in range(0, self.rows, max(1, self.rows // max(1, rows // size))):
+                while shard is None or start >= end:
+                    shard = next(shards)
+                    first, end = end, end + shard.count()
+                vectors = shard.piece(start - first, start - first + size)
+                assert vectors is not None
+                yield self._checked(vectors, {}, start)
+
+        return pieces()
 
     def _checked(self, vectors: np.ndarray, columns: Mapping[str, np.ndarray], start: int) -> Batch:
         """Return a batch without NaN: raise an error with the numbers of such rows, or drop them."""
@@ -239,7 +253,10 @@ class VectorTable:
                 "with nan='drop'."
             )
         kept = np.setdiff1d(np.arange(len(vectors)), bad)
-        return Batch(self._restored(vectors[kept]), _kept(columns, kept), rows[kept], len(bad))
+        beside = (
+            columns.take(kept) if isinstance(columns, Carried) else {name: part[kept] for name, part in columns.items()}
+        )
+        return Batch(self._restored(vectors[kept]), beside, rows[kept], len(bad))
 
     def read(self, columns: Sequence[str] | None = None) -> Batch:
         """Return everything as one batch; all columns unless some are named."""
@@ -343,81 +360,30 @@ def find_files(path: Any) -> list[Any]:
     return sorted(found, key=natural)
 
 
-def _check_alike(path: str, first: Facts, other: Facts, shard: Shard) -> None:
-    """Check that a shard continues the others; one without rows has no width to compare."""
-    if other.vectors != first.vectors or (other.width and other.width != first.width):
-        raise unreadable(
-            path,
-            f"{shard.path} has {other.width} numbers in {other.vectors!r}, and others have {first.width} in "
-            f"{first.vectors!r}",
-            "All shards must be alike",
-        )
-    if set(other.columns) != set(first.columns) or (other.width and other.dtype != first.dtype):
-        raise unreadable(
-            path, f"{shard.path} has columns {_shown(other)}, and others {_shown(first)}", "All shards must be alike"
-        )
-
-
-def _shown(facts: Facts) -> str:
-    return f"{', '.join((facts.vectors, *sorted(facts.columns)))} ({facts.dtype})"
-
-
 def rows_with_nan(vectors: np.ndarray) -> np.ndarray:
     """Return the positions of rows that hold NaN or infinity."""
-    # The search, row by row, runs on suspicion.
-    if _seem_finite(vectors):
-        return np.empty(0, np.int64)
-    return np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-
-
-def _seem_finite(vectors: np.ndarray) -> bool:
-    """Tell whether all numbers are finite, in one quick look; False where it does not tell."""
+    # One quick look, which may not tell; the search, row by row, runs on suspicion.
     if vectors.dtype == np.float16 and vectors.size:
         # Half precision is slow to add up. By their bits, infinity and NaN are the largest of their sign.
-        return bool(vectors.view(np.int16).max() < _INFINITE and vectors.view(np.uint16).max() < _SIGN | _INFINITE)
-    with np.errstate(over="ignore", invalid="ignore"):  # a finite sum has only finite terms
-        return bool(np.isfinite(np.sum(vectors, dtype=np.float64 if vectors.dtype.itemsize == 8 else np.float32)))
-
-
-def _kept(columns: Mapping[str, np.ndarray], kept: np.ndarray) -> Mapping[str, np.ndarray]:
-    if isinstance(columns, Carried):
-        return columns.take(kept)
-    return {name: part[kept] for name, part in columns.items()}
+        finite = vectors.view(np.int16).max() < _INFINITE and vectors.view(np.uint16).max() < _SIGN | _INFINITE
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):  # a finite sum has only finite terms
+            finite = np.isfinite(np.sum(vectors, dtype=np.float64 if vectors.dtype.itemsize == 8 else np.float32))
+    return np.empty(0, np.int64) if finite else np.flatnonzero(~np.isfinite(vectors).all(axis=1))
 
 
 # -- data frames, which come in through narwhals and go on as Arrow --------------------------------------------------
-
-
-class _FrameReader:
-    """One table in memory."""
-
-    def __init__(self, table: pyarrow.Table, wanted: Wanted):
-        self._table = table
-        self._view = TableView("the table", table.schema, wanted, lambda names: table.select(names).to_batches())
-        self.facts = self._view.facts
-
-    def count(self) -> int:
-        """Return the number of rows."""
-        return self._table.num_rows
-
-    def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
-        """Yield vectors and other columns of at most `size` rows at a time."""
-        start = 0
-        for batch in self._table.to_batches(max_chunksize=size):
-            yield self._view.matrix(batch, start), Columns({name: batch.column(name) for name in columns})
-            start += len(batch)
-
-
-def _load(table: pyarrow.Table) -> Loaded:
-    """Return the columns of a table."""
-    return Loaded(tuple(table.column_names), lambda name: as_numpy(table.column(name)))
 
 
 def _no_writer(path: object, layout: Layout) -> Writer:
     raise InvalidInputError("A table in memory is not written to. Use write_vectors with the name of a file.")
 
 
-_IN_MEMORY = Format("table", (), "anything", True, _FrameReader, _no_writer, _load)
+def _columns(table: pyarrow.Table) -> Loaded:
+    return Loaded(tuple(table.column_names), lambda name: as_numpy(table.column(name)))
+
+
+_IN_MEMORY = Format("table", (), "anything", True, MemoryReader, _no_writer, _columns)
 
 
 def _shard_of(frame: Any, wanted: Wanted) -> Shard:

@@ -29,7 +29,7 @@ from firstk.exceptions import FirstkError, InvalidInputError
 
 if TYPE_CHECKING:
     from firstk.data.remote.range_file import Ranges
-    from firstk.data.remote.storage import Info, Storage
+    from firstk.data.remote.storage import Info, RemoteStorage
 
 # One slash or two: pathlib, through which some arguments pass, takes one away.
 _URL = re.compile(r"(s3a?|gs|gcs|az|abfss?|hf|https?|memory):/{1,2}(?=[^/])", re.IGNORECASE)
@@ -150,19 +150,17 @@ class RemotePath:
     # -- what is there -------------------------------------------------------------------------------------------------
 
     @property
-    def storage(self) -> Storage:
+    def storage(self) -> RemoteStorage:
         """The storage behind the scheme."""
         from firstk.data.remote.storage import storage_of  # with numpy, which commands load when they run
 
         return storage_of(self.scheme)
 
-    def _ask(self, doing: str, work: Callable[[Storage], Any]) -> Any:
-        """Do something with the storage, again where it fails for a moment; raise OSError without secrets."""
-        from firstk.data.remote.range_file import with_retries
-
+    def _ask(self, doing: str, work: Callable[[RemoteStorage], Any]) -> Any:
+        """Do something with the storage; raise OSError without secrets where it fails."""
         storage = self.storage
         try:
-            return work(storage) if storage.retries else with_retries(lambda: work(storage), storage.failures)
+            return work(storage)
         except FirstkError:
             raise
         except FileNotFoundError:
@@ -222,20 +220,14 @@ class RemotePath:
 
         opened: list[Callable[[int, int], bytes]] = []
 
-        def once(storage: Storage, start: int, stop: int) -> bytes:
-            if not opened:
-                opened.append(storage.reader(self.key))
+        def fetch(start: int, stop: int) -> bytes:
             try:
-                held = opened[0](start, stop)
-                if len(held) != stop - start:
-                    raise OSError(f"{stop - start} bytes were asked for, and {len(held)} came")
+                if not opened:
+                    opened.append(self._ask("Reading it", lambda storage: storage.reader(self.key)))
+                held: bytes = self._ask("Reading it", lambda storage: opened[0](start, stop))
             except BaseException:
                 opened.clear()  # what failed is opened again
                 raise
-            return held
-
-        def fetch(start: int, stop: int) -> bytes:
-            held: bytes = self._ask("Reading it", lambda storage: once(storage, start, stop))
             return held
 
         # Passes over one version of a file share what was fetched.
@@ -318,20 +310,16 @@ def check_there(path: str | os.PathLike[str]) -> None:
             there, tip = bool(place.matches()), "Check the name and the folder."
         else:
             there = any(Path(one).is_file() for one in glob.iglob(str(place), recursive=True))
-            tip = "" if there else _alike(place)
+            names, tip = [], "Check the name and the folder."
+            if not there:
+                with contextlib.suppress(OSError), os.scandir(place.parent) as entries:
+                    names = [entry.name for entry in itertools.islice(entries, MOST_LISTED)]
+            # Another shard is no misspelled one, and a link that leads nowhere has the name itself.
+            names = [name for name in names if re.sub(r"\d", "0", name) != re.sub(r"\d", "0", place.name)]
+            if near := difflib.get_close_matches(place.name, names, n=1, cutoff=LIKE):
+                tip = f"Did you mean '{place.parent / near[0]}'?"
     if not there:
         raise InvalidInputError(f"There is no file '{shown_place(path)}'. {tip}")
-
-
-def _alike(place: Path) -> str:
-    """Return what to try instead of a file that is not there: the name most like its own in the same folder."""
-    names = []
-    with contextlib.suppress(OSError), os.scandir(place.parent) as entries:
-        names = [entry.name for entry in itertools.islice(entries, MOST_LISTED)]
-    # Another shard is no misspelled one, and a link that leads nowhere has the name itself.
-    names = [name for name in names if re.sub(r"\d", "0", name) != re.sub(r"\d", "0", place.name)]
-    near = difflib.get_close_matches(place.name, names, n=1, cutoff=LIKE)
-    return f"Did you mean '{place.parent / near[0]}'?" if near else "Check the name and the folder."
 
 
 def is_there(path: str | os.PathLike[str]) -> bool:

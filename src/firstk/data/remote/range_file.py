@@ -51,29 +51,21 @@ class Ranges:
                     return self.held[-1]
             before = next((len(held) for start, held in self.held if start + len(held) == place), 0)
             size = min(_LARGEST, _GROWTH * before) if before else _SMALLEST
-            ahead = self._awaited(place) if before else None
-            found = self._whole(place, min(self.size, place + size)) if ahead is None else ahead
+            found = None
+            if before and self._next is not None:
+                (start, coming), self._next = self._next, None
+                if start == place:
+                    found = coming.result()
+                else:
+                    coming.cancel()
+            found = self._whole(place, min(self.size, place + size)) if found is None else found
             self.held.append((place, found))
             while len(self.held) > 1 and sum(len(one) for _, one in self.held) > _KEPT:
                 self.held.pop(0)
-            if before:
-                self._look_ahead(place + len(found), min(_LARGEST, _GROWTH * len(found)))
+            if before and (start := place + len(found)) < self.size and self._next is None:
+                stop = min(self.size, start + min(_LARGEST, _GROWTH * len(found)))
+                self._next = start, _pool().submit(self._whole, start, stop)
             return self.held[-1]
-
-    def _look_ahead(self, start: int, size: int) -> None:
-        if start < self.size and self._next is None:
-            self._next = start, _pool().submit(self._whole, start, min(self.size, start + size))
-
-    def _awaited(self, place: int) -> bytes | None:
-        """Return the range that was fetched ahead, if it is the one."""
-        if self._next is None:
-            return None
-        start, coming = self._next
-        self._next = None
-        if start == place:
-            return coming.result()
-        coming.cancel()
-        return None
 
     def _whole(self, start: int, stop: int) -> bytes:
         held = self._fetch(start, stop)

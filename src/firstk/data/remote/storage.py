@@ -1,7 +1,7 @@
 """Kinds of storage behind one protocol: buckets of S3, Google and Azure by pyarrow, all others by fsspec.
 
-Both find credentials in the environment. pyarrow's clients try again where a request fails for a moment; what fsspec
-asks for is tried again by `path`.
+Both find credentials in the environment. Where a request fails for a moment it is made again: pyarrow's clients do so
+themselves, as the hub's does for bytes and lists of names; for the rest of what fsspec asks for it is done here.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from firstk._base.checks import require
+from firstk.data.remote.range_file import Result, with_retries
 from firstk.exceptions import InvalidInputError
 
 EXTRA = "cloud"
@@ -47,14 +48,10 @@ class Info(NamedTuple):
     version: str = ""
 
 
-class Storage(Protocol):
-    """One kind of storage. Names are without the scheme. One of `failures` is raised where it fails.
-
-    `retries` tells whether it has tried again before it raises.
-    """
+class RemoteStorage(Protocol):
+    """One kind of storage. Names are without the scheme. One of `failures` is raised where it fails again and again."""
 
     failures: tuple[type[BaseException], ...]
-    retries: bool
 
     def info(self, key: str) -> Info:
         """Return what is known of a name."""
@@ -76,7 +73,7 @@ class Storage(Protocol):
 
 
 @cache
-def storage_of(scheme: str) -> Storage:
+def storage_of(scheme: str) -> RemoteStorage:
     """Return the storage behind a scheme; raise MissingExtraError where a package of it is not installed."""
     purpose = f"Reading and writing {scheme}:// addresses"
     if scheme in _ARROW:
@@ -153,7 +150,6 @@ class _ArrowStorage:
 
     # ValueError: ArrowInvalid, for a name that a bucket cannot have.
     failures: tuple[type[BaseException], ...] = (OSError, ValueError)
-    retries = True
 
     def __init__(self, module: Any, fs: Any):
         self._module, self._fs = module, fs
@@ -228,16 +224,14 @@ class _ArrowStorage:
 class _FsspecStorage:
     """Any storage that fsspec knows."""
 
-    retries = False
-
     def __init__(self, fsspec: Any, scheme: str):
-        self._fs, self._prefix = fsspec.filesystem(scheme), f"{scheme}://"
+        self._fs, self._prefix, self._hub = fsspec.filesystem(scheme), f"{scheme}://", scheme == "hf"
         self.failures: tuple[type[BaseException], ...] = (OSError, TimeoutError)
         if scheme.startswith("http"):
             import aiohttp
 
             self.failures = (aiohttp.ClientError, OSError, TimeoutError)
-        elif scheme == "hf":
+        elif self._hub:
             from huggingface_hub.errors import HfHubHTTPError
 
             # Connections that fail raise errors of the client below, whose package changes with versions.
@@ -246,18 +240,26 @@ class _FsspecStorage:
     def _name(self, key: str) -> str:
         return self._prefix + key
 
+    def _again(self, work: Callable[[], Result]) -> Result:
+        return with_retries(work, self.failures)
+
     def info(self, key: str) -> Info:
         """Return what is known of a name."""
-        self._fs.invalidate_cache()
-        try:
-            found = self._fs.info(self._name(key))
-        except FileNotFoundError as error:
-            # For the web fsspec says so of every failure; the first of its causes tells which it was.
-            cause, status = error.__cause__, getattr(error.__cause__, "status", None)
-            if status in _FORBIDDEN:
-                raise PermissionError(str(cause)) from None
-            if cause is not None and not isinstance(cause, FileNotFoundError) and status not in _GONE:
-                raise cause from None
+
+        def ask() -> dict[str, Any]:
+            self._fs.invalidate_cache()
+            try:
+                return dict(self._fs.info(self._name(key)))
+            except FileNotFoundError as error:
+                # For the web fsspec says so of every failure; the first of its causes tells which it was.
+                cause, status = error.__cause__, getattr(error.__cause__, "status", None)
+                if status in _FORBIDDEN:
+                    raise PermissionError(str(cause)) from None
+                if cause is not None and not isinstance(cause, FileNotFoundError) and status not in _GONE:
+                    raise cause from None
+                return {}
+
+        if not (found := self._again(ask)):
             return Info("nothing")
         if found.get("type") == "directory":
             return Info("folder")
@@ -267,21 +269,32 @@ class _FsspecStorage:
 
     def reader(self, key: str) -> Callable[[int, int], bytes]:
         """Return a function that reads bytes of a file."""
-        return lambda start, stop: self._fs.cat_file(self._name(key), start=start, end=stop)
+
+        def read(start: int, stop: int) -> bytes:
+            held: bytes = self._fs.cat_file(self._name(key), start=start, end=stop)
+            if len(held) != stop - start:
+                raise OSError(f"{stop - start} bytes were asked for, and {len(held)} came")
+            return held
+
+        return read if self._hub else lambda start, stop: self._again(lambda: read(start, stop))
 
     def names(self, key: str, *, deep: bool) -> list[str]:
         """Return the files of a folder."""
-        found = self._fs.find(self._name(key), maxdepth=None if deep else 1)
+
+        def find() -> list[str]:
+            return list(self._fs.find(self._name(key), maxdepth=None if deep else 1))
+
+        found = find() if self._hub else self._again(find)
         return [one.removeprefix(self._prefix).lstrip("/") for one in found]
 
     def upload(self, local: Path, key: str) -> None:
         """Copy a file."""
-        self._fs.put_file(str(local), self._name(key))
+        self._again(lambda: self._fs.put_file(str(local), self._name(key)))
 
     def move(self, key: str, to: str) -> None:
         """Give a file another name."""
-        self._fs.mv(self._name(key), self._name(to))
+        self._again(lambda: self._fs.mv(self._name(key), self._name(to)))
 
     def delete(self, key: str) -> None:
         """Delete a file."""
-        self._fs.rm_file(self._name(key))
+        self._again(lambda: self._fs.rm_file(self._name(key)))

@@ -22,16 +22,36 @@ def model_card(shape: ModelShape, record: FitRecord) -> str:
     curve, choice = record.curve_up_to(d), record.choice_up_to(d)
     vectors = f"vectors of {p} columns" + (f" made by {_escaped(source)}" if source else "")
     library = f"[firstk](https://pypi.org/project/firstk/) {record.library_version}"
+    lines = ["---", "library_name: firstk", "pipeline_tag: feature-extraction", "tags:"]
+    lines += [f"- {tag}" for tag in TAGS]
+    if source and _REPOSITORY.fullmatch(source):
+        lines.append(f"base_model: {json.dumps(source)}")
+    # The prefix length of the example: the one that is chosen, where it is one.
+    chosen = None if choice is None else choice.own
     parts = [
-        _front_matter(source),
+        "\n".join([*lines, "---", ""]),
         f"# A code of {d} coordinates, cut anywhere\n",
         f"An encoder for {vectors}, fitted by {library}. Its first k coordinates are a code, for every k.\n",
-        _LOADING.format(k=_shown_length(choice, d), p=p),
+        _LOADING.format(k=(chosen.point.k if chosen is not None and chosen.point.is_prefix else max(1, d // 2)), p=p),
         *_in_bytes(choice),
         _facts(shape, record),
     ]
     if curve is not None:
-        parts.append(_curve_section(curve, choice))
+        shown = shown_lengths(curve.k)
+        rows = [f"| {k} | {score:.4f} |" for k, score in curve if k in shown]
+        whose = "the best prefix" if curve.input_score is None else "the raw vectors"
+        after = [] if choice is None else [_escaped(line) for line in (*answer(choice), *explanation(choice))]
+        if choice is None:
+            lengths = smallest_lengths(curve)
+            after = [
+                f"The smallest k that keeps {keep:.4g} of the score of {whose} is {k}." for keep, k in lengths.items()
+            ]
+        if curve.input_score is not None:
+            after.append(f"The raw vectors score {curve.input_score:.4f}.")
+        if curve.n_evaluated is not None:
+            after.append(f"Evaluated on {curve.n_evaluated:,} rows, queries or pairs.")
+        head = ["## Quality against k\n", f"| k | {_escaped(curve.metric)} |", "|---:|---:|"]
+        parts.append("\n".join([*head, *rows, "", *after, ""]))
     parts.append(_CITATION.format(version=record.library_version))
     return "\n".join(parts)
 
@@ -83,14 +103,6 @@ def _in_bytes(choice: Choice | None) -> list[str]:
     return [_IN_BYTES.format(bytes=chosen.point.bytes)]
 
 
-def _front_matter(source: str | None) -> str:
-    lines = ["---", "library_name: firstk", "pipeline_tag: feature-extraction", "tags:"]
-    lines += [f"- {tag}" for tag in TAGS]
-    if source and _REPOSITORY.fullmatch(source):
-        lines.append(f"base_model: {json.dumps(source)}")
-    return "\n".join([*lines, "---", ""])
-
-
 def _facts(shape: ModelShape, record: FitRecord) -> str:
     omega = record.omega
     rows = [
@@ -109,28 +121,6 @@ def _facts(shape: ModelShape, record: FitRecord) -> str:
     ]
     lines = [f"| {name} | {_escaped(str(value))} |" for name, value in rows if value not in (None, "")]
     return "\n".join(["## What it is\n", "| | |", "|---|---|", *lines, ""])
-
-
-def _curve_section(curve: PrefixCurve, choice: Choice | None) -> str:
-    shown = shown_lengths(curve.k)
-    rows = [f"| {k} | {score:.4f} |" for k, score in curve if k in shown]
-    whose = "the best prefix" if curve.input_score is None else "the raw vectors"
-    after = [] if choice is None else [_escaped(line) for line in (*answer(choice), *explanation(choice))]
-    if choice is None:
-        lengths = smallest_lengths(curve)
-        after = [f"The smallest k that keeps {keep:.4g} of the score of {whose} is {k}." for keep, k in lengths.items()]
-    if curve.input_score is not None:
-        after.append(f"The raw vectors score {curve.input_score:.4f}.")
-    if curve.n_evaluated is not None:
-        after.append(f"Evaluated on {curve.n_evaluated:,} rows, queries or pairs.")
-    head = ["## Quality against k\n", f"| k | {_escaped(curve.metric)} |", "|---:|---:|"]
-    return "\n".join([*head, *rows, "", *after, ""])
-
-
-def _shown_length(choice: Choice | None, d: int) -> int:
-    """Return the prefix length of the example: the one that is chosen, where it is one."""
-    chosen = None if choice is None else choice.own
-    return chosen.point.k if chosen is not None and chosen.point.is_prefix else max(1, d // 2)
 
 
 def _escaped(text: str) -> str:

@@ -102,7 +102,9 @@ class ModelInfo:
         }
 
     def __str__(self) -> str:
-        return "\n".join(map(_printable, [*self._summary(), "", *self._table(), *self._curve_lines()]))
+        lines = [*self._summary(), "", *self._table(), *self._curve_lines()]
+        # What a terminal only shows: a model from elsewhere may hold anything in its texts.
+        return "\n".join("".join(sign if sign.isprintable() else "?" for sign in line) for line in lines)
 
     def _summary(self) -> list[str]:
         fit, p = self.record, self.shape.p
@@ -123,14 +125,11 @@ class ModelInfo:
             share, k = max(self.smallest.items())
             whose = "the best prefix's" if self.curve.input_score is None else "the raw vectors'"
             lines.append(f"The first {k} coordinates keep {100 * share:g} % of {whose} {self.curve.metric}.")
-        return lines + self._integrity_lines()
-
-    def _integrity_lines(self) -> list[str]:
         broken = [f"{name} {found}" for name, found in self.integrity.items() if found in ("missing", "does not match")]
         if broken:
-            lines = [f"The encoder itself is whole, but: {', '.join(broken)}. Copy or save the model again."]
+            lines += [f"The encoder itself is whole, but: {', '.join(broken)}. Copy or save the model again."]
         else:
-            lines = ["The files are whole: config.json matches its digest, the others their checksums."]
+            lines += ["The files are whole: config.json matches its digest, the others their checksums."]
         foreign = [name for name, found in self.integrity.items() if found == "not of the model"]
         return lines + ([f"Files that are not the model's: {', '.join(foreign)}."] if foreign else [])
 
@@ -195,21 +194,18 @@ def model_info(path: str | Path) -> ModelInfo:
             most = encoder.quantizer(None).bytes
     files = {file.name: file.stat().st_size for file in sorted(folder.iterdir()) if file.is_file()}
     integrity = {CONFIG: "matches", TENSORS: "matches"}
-    integrity |= {name: _extra_integrity(folder, name) for name in manifest.files if name != TENSORS}
+    for name in manifest.files:
+        if name != TENSORS:
+            integrity[name] = "matches" if name in files else "missing"
+            try:
+                if name in files:
+                    read_extra_bytes(folder, name)
+            except CorruptModelError:
+                integrity[name] = "does not match"
     if CARD in files:
         integrity[CARD] = "not checked"
     integrity |= {name: "not of the model" for name in files if name not in integrity}
     return ModelInfo(str(path), shape, record, files, integrity, most)
-
-
-def _extra_integrity(folder: Path, name: str) -> str:
-    if not (folder / name).is_file():
-        return "missing"
-    try:
-        read_extra_bytes(folder, name)
-    except CorruptModelError:
-        return "does not match"
-    return "matches"
 
 
 def _with_settings(name: str, settings: Mapping[str, Any]) -> str:

@@ -49,7 +49,7 @@ class FittedSentenceTransformer:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _EncodedTexts:
     """Vectors of texts and of their partners, with scores or labels."""
 
     X: np.ndarray
@@ -57,9 +57,9 @@ class _Rows:
     scores: np.ndarray | None
     labels: np.ndarray | None
 
-    def take(self, rows: np.ndarray) -> _Rows:
+    def take(self, rows: np.ndarray) -> _EncodedTexts:
         parts = (self.X, self.partners, self.scores, self.labels)
-        return _Rows(*(None if part is None else part[rows] for part in parts))  # type: ignore[arg-type]
+        return _EncodedTexts(*(None if part is None else part[rows] for part in parts))  # type: ignore[arg-type]
 
 
 def fit_sentence_transformer(
@@ -186,12 +186,12 @@ def _encoded(
     scores: ArrayLike | None,
     labels: ArrayLike | None,
     options: dict[str, Any],
-) -> _Rows:
+) -> _EncodedTexts:
     """Encode every distinct text once."""
     one_kind = partners is None or scores is not None
     of_texts, of_partners = (model.encode, model.encode) if one_kind else (model.encode_query, model.encode_document)
     X = _vectors(of_texts, texts, options)
-    return _Rows(
+    return _EncodedTexts(
         X,
         None if partners is None else _vectors(of_partners, partners, options),
         None if scores is None else np.asarray(scores, dtype=np.float64),
@@ -205,20 +205,20 @@ def _vectors(encode: Callable[..., Any], texts: Sequence[str], options: dict[str
     return found[[distinct[text] for text in texts]]
 
 
-def _default(rows: _Rows, verbose: Verbose) -> PrefixEncoder:
+def _default(rows: _EncodedTexts, verbose: Verbose) -> PrefixEncoder:
     objective: ObjectiveName = "similarity"
     if rows.labels is not None:
         objective = "regression" if rows.labels.dtype.kind == "f" else "fisher"
     return PrefixEncoder(objective=objective, verbose=verbose)
 
 
-def _fit(encoder: PrefixEncoder, rows: _Rows) -> PrefixEncoder:
+def _fit(encoder: PrefixEncoder, rows: _EncodedTexts) -> PrefixEncoder:
     if rows.partners is None:
         return encoder.fit(rows.X, rows.labels)
     return encoder.fit_pairs(rows.X, rows.partners, rows.scores)
 
 
-def _curve(encoder: PrefixEncoder, test: _Rows, train: _Rows) -> PrefixCurve:
+def _curve(encoder: PrefixEncoder, test: _EncodedTexts, train: _EncodedTexts) -> PrefixCurve:
     if test.partners is not None:
         return encoder.curve_pairs(test.X, test.partners, test.scores)
     reference = train.X if train.labels is None else (train.X, train.labels)

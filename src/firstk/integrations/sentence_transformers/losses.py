@@ -113,7 +113,18 @@ class FullPrefixLoss(CachedLossMixin, PrefixLoss):
         self.model = model
         self.loss = loss
         self.adapter = adapter_of(loss)
-        self._check_possible()
+        # Raise an error for an estimator that the loss does not have; with only one, "auto" is that one.
+        possible = self.adapter.estimators
+        if self.estimator == "auto" and len(possible) == 1:
+            self.estimator = possible[0]
+        elif self.estimator not in ("auto", *possible):
+            why = {
+                "exact": "there is no exact sum over prefixes for it",
+                "drawn": "all its prefixes cost little more than one",
+                "sampled": "it is not a sum over rows",
+            }[self.estimator]
+            asked = f"FullPrefixLoss around {type(self.loss).__name__} with estimator='{self.estimator}'"
+            raise IllegalCombinationError(asked, why, f"estimator='{possible[0]}'")
         width = model.get_embedding_dimension()
         self.matryoshka_dims = _checked_prefixes(matryoshka_dims, width, "matryoshka_dims")
         if isinstance(log_prefixes, str):
@@ -129,20 +140,6 @@ class FullPrefixLoss(CachedLossMixin, PrefixLoss):
         if width is not None:
             self.weights(width)
         self._parts: dict[int, Tensor] = {}
-
-    def _check_possible(self) -> None:
-        """Raise an error for an estimator that the loss does not have; with only one, "auto" is that one."""
-        possible = self.adapter.estimators
-        if self.estimator == "auto" and len(possible) == 1:
-            self.estimator = possible[0]
-        elif self.estimator not in ("auto", *possible):
-            why = {
-                "exact": "there is no exact sum over prefixes for it",
-                "drawn": "all its prefixes cost little more than one",
-                "sampled": "it is not a sum over rows",
-            }[self.estimator]
-            asked = f"FullPrefixLoss around {type(self.loss).__name__} with estimator='{self.estimator}'"
-            raise IllegalCombinationError(asked, why, f"estimator='{possible[0]}'")
 
     def weights(self, d: int) -> PrefixWeights:
         """Return the weights of the prefixes of d coordinates; half of them for `matryoshka_dims`, if there are any."""

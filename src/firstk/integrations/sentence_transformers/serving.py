@@ -94,7 +94,20 @@ def _checked(modules: list[nn.Module]) -> list[nn.Module]:
         raise _unserved(f"{type(first).__name__} as its first module", "servers do not know it", "a transformer")
     last = max((i for i, module in enumerate(modules) if isinstance(module, Dense)), default=start - 1)
     for module in modules[start : last + 1]:
-        _check_dense(module)
+        if isinstance(module, Normalize):
+            raise _unserved(
+                "a Normalize before the encoder",
+                "vLLM and text-embeddings-inference skip it, and the vectors would be others",
+                "fit_sentence_transformer(..., serving=True) or append_encoder(..., serving=True)",
+            )
+        if not isinstance(module, Dense):
+            raise _unknown(module)
+        if not isinstance(module.activation_function, _ACTIVATIONS) or module.use_residual:
+            raise _unserved(
+                f"a Dense layer with {type(module.activation_function).__name__}",
+                "text-embeddings-inference knows Identity and Tanh, and no residual",
+                "network='linear'",
+            )
     for module in modules[last + 1 :]:
         if not isinstance(module, Normalize):
             raise _unknown(module)
@@ -105,23 +118,6 @@ def _checked(modules: list[nn.Module]) -> list[nn.Module]:
             "append_encoder(..., serving=True), which puts the encoder into the table",
         )
     return [*modules[: last + 1], Normalize()]
-
-
-def _check_dense(module: nn.Module) -> None:
-    if isinstance(module, Normalize):
-        raise _unserved(
-            "a Normalize before the encoder",
-            "vLLM and text-embeddings-inference skip it, and the vectors would be others",
-            "fit_sentence_transformer(..., serving=True) or append_encoder(..., serving=True)",
-        )
-    if not isinstance(module, Dense):
-        raise _unknown(module)
-    if not isinstance(module.activation_function, _ACTIVATIONS) or module.use_residual:
-        raise _unserved(
-            f"a Dense layer with {type(module.activation_function).__name__}",
-            "text-embeddings-inference knows Identity and Tanh, and no residual",
-            "network='linear'",
-        )
 
 
 def _unknown(module: nn.Module) -> IllegalCombinationError:
@@ -145,14 +141,58 @@ def _write(model: SentenceTransformer, modules: list[nn.Module], folder: Path) -
         place = folder / path
         place.mkdir(exist_ok=True)
         if isinstance(module, StaticEmbedding):
-            _write_static(module, place)
+            # Write a static embedding in the form of model2vec, which servers and sentence-transformers read as well.
+            table = module.embedding.weight.detach().to("cpu").contiguous()
+            save_file({"embeddings": table}, _weights(place))
+            module.tokenizer.save(str(place / "tokenizer.json"))
+            rows, width = table.shape
+            _write_json(
+                place / "config.json",
+                {
+                    "model_type": "model2vec",
+                    "architectures": ["StaticModel"],
+                    "vocab_size": rows,
+                    "hidden_dim": width,
+                    "hidden_size": width,
+                    "seq_length": 1_000_000,
+                    "normalize": True,
+                    **matryoshka_settings(width),
+                },
+            )
         elif isinstance(module, Transformer):
             module.save(str(place))
-            _write_json(place / "sentence_bert_config.json", _transformer_settings(module))
+            if module.max_seq_length is None:
+                raise InvalidInputError(
+                    f"{_OWNER} needs the longest text in tokens. Set model.max_seq_length, such as 512."
+                )
+            _write_json(
+                place / "sentence_bert_config.json",
+                {
+                    "max_seq_length": int(module.max_seq_length),
+                    "do_lower_case": bool(getattr(module, "do_lower_case", False)),
+                },
+            )
         elif isinstance(module, Pooling):
-            _write_json(place / "config.json", _pooling_settings(module))
+            _write_json(
+                place / "config.json",
+                {
+                    "word_embedding_dimension": module.embedding_dimension,
+                    **{setting: mode == module.pooling_mode for mode, setting in _POOLINGS.items()},
+                    **{f"pooling_mode_{name}": False for name in _OTHER_POOLINGS},
+                    "include_prompt": module.include_prompt,
+                },
+            )
         elif isinstance(module, Dense):
-            _write_json(place / "config.json", _dense_settings(module))
+            kind = type(module.activation_function)
+            _write_json(
+                place / "config.json",
+                {
+                    "in_features": module.in_features,
+                    "out_features": module.out_features,
+                    "bias": module.bias,
+                    "activation_function": f"{kind.__module__}.{kind.__name__}",
+                },
+            )
             save_file({name: part.contiguous() for name, part in module.state_dict().items()}, _weights(place))
         listed.append({"idx": i, "name": str(i), "path": path, "type": _NAMES[type(module)]})
     _write_json(folder / "modules.json", listed)
@@ -170,59 +210,9 @@ def _write(model: SentenceTransformer, modules: list[nn.Module], folder: Path) -
     )
 
 
-def _write_static(module: StaticEmbedding, folder: Path) -> None:
-    """Write a static embedding in the form of model2vec, which servers and sentence-transformers read as well."""
-    table = module.embedding.weight.detach().to("cpu").contiguous()
-    save_file({"embeddings": table}, _weights(folder))
-    module.tokenizer.save(str(folder / "tokenizer.json"))
-    rows, width = table.shape
-    _write_json(
-        folder / "config.json",
-        {
-            "model_type": "model2vec",
-            "architectures": ["StaticModel"],
-            "vocab_size": rows,
-            "hidden_dim": width,
-            "hidden_size": width,
-            "seq_length": 1_000_000,
-            "normalize": True,
-            **matryoshka_settings(width),
-        },
-    )
-
-
 def matryoshka_settings(width: int) -> dict[str, Any]:
     """Return the settings by which a config says that vectors may be truncated at any length up to `width`."""
     return {"is_matryoshka": True, "matryoshka_dimensions": list(range(1, width + 1))}
-
-
-def _transformer_settings(module: Transformer) -> dict[str, Any]:
-    if module.max_seq_length is None:
-        raise InvalidInputError(f"{_OWNER} needs the longest text in tokens. Set model.max_seq_length, such as 512.")
-    return {
-        "max_seq_length": int(module.max_seq_length),
-        "do_lower_case": bool(getattr(module, "do_lower_case", False)),
-    }
-
-
-def _pooling_settings(module: Pooling) -> dict[str, Any]:
-    modes = {setting: mode == module.pooling_mode for mode, setting in _POOLINGS.items()}
-    return {
-        "word_embedding_dimension": module.embedding_dimension,
-        **modes,
-        **{f"pooling_mode_{name}": False for name in _OTHER_POOLINGS},
-        "include_prompt": module.include_prompt,
-    }
-
-
-def _dense_settings(module: Dense) -> dict[str, Any]:
-    kind = type(module.activation_function)
-    return {
-        "in_features": module.in_features,
-        "out_features": module.out_features,
-        "bias": module.bias,
-        "activation_function": f"{kind.__module__}.{kind.__name__}",
-    }
 
 
 def _weights(folder: Path) -> str:

@@ -8,8 +8,7 @@ import numpy as np
 
 from firstk._base.atomic_file import atomic_file
 from firstk.exceptions import InvalidInputError
-from firstk.integrations._codes import EncoderLike
-from firstk.integrations.standalone._parts import exportable, single
+from firstk.integrations._codes import EncoderLike, exportable, single
 from firstk.integrations.standalone.stored_bytes import StoredBytes, as_text
 
 _ENDINGS = (".mjs", ".js")

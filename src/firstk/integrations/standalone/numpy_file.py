@@ -10,8 +10,7 @@ import numpy as np
 
 from firstk._base.atomic_file import atomic_file
 from firstk.exceptions import InvalidInputError
-from firstk.integrations._codes import EncoderLike
-from firstk.integrations.standalone._parts import exportable
+from firstk.integrations._codes import EncoderLike, exportable
 
 _PROGRAM = '''"""Codes of vectors of {p} numbers: their first k coordinates, k from 1 to {d}. Written by firstk."""
 from pathlib import Path

@@ -14,8 +14,7 @@ from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import check_choice
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import InvalidInputError
-from firstk.integrations._codes import EncoderLike
-from firstk.integrations.standalone._parts import exportable, single
+from firstk.integrations._codes import EncoderLike, exportable, single
 from firstk.integrations.standalone.stored_bytes import StoredBytes
 from firstk.integrations.standalone.stored_bytes_sql import numbers, postgresql_bytes, sqlite_bytes
 

@@ -28,7 +28,7 @@ _BUCKETS = 1024
 _MODULUS = 1 << 128
 # Of the sum of absolute terms: four roundings of float32; one of float16, and one of the norm that it changes. Numbers
 # below the second are rounded as if they were of its size.
-_TOLERANCE = {"float32": (2.0**-22, 0.0), "float16": (2.0**-10, 2.0**-14)}
+_TOLERANCE = {"float32": (2.0**-22, 0.0), "float16": (2.0**-10, 2.0**-14), "binary": (2.0**-22, 0.0)}
 _DEVIATIONS = 8.0
 
 
@@ -40,7 +40,7 @@ class Checksum:
     width : int
     unit : bool
         Compare directions of codes, not their norms.
-    precision : {"float32", "float16"}
+    precision : {"float32", "float16", "binary"}
         In which one of the two sides keeps codes.
 
     Examples

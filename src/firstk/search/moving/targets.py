@@ -13,7 +13,7 @@ import numpy as np
 
 from firstk._base.atomic_file import explained_os_errors
 from firstk._base.input_file import Stamp
-from firstk.data import read_precision
+from firstk.data import read_precision, resolve_precision
 from firstk.data.files import (
     FORMATS,
     RECORD,
@@ -62,8 +62,8 @@ class StoreTarget:
     def __init__(self, engine: Engine, facts: SourceFacts, recode: Recode, *, owned: bool = False):
         self._engine, self._owned, self.written = engine, owned, 0
         self.layout, self._cut = for_store(facts, recode)
-        self.place, self.k, self.precision = engine.place, self.layout.width, engine.code_precision
-        self.bytes_per_vector = np.dtype(self.precision).itemsize * self.k
+        self.place, self.k, self.precision = engine.place, self.layout.width, engine.precision_of(self.layout)
+        self.bytes_per_vector = resolve_precision(self.precision, "move").bytes_per_vector(self.k)
         self.unit = self.layout.compared == "cosine"
         self._resuming = False
 
@@ -108,7 +108,10 @@ class StoreTarget:
                 )
                 self._engine.upsert(held)
         self.written += len(new)
-        return StoredRows(rows.ids, short if full is None else full, rows.payloads)
+        kept = short if full is None else full
+        if self.precision == "binary":
+            kept = np.where(kept > 0, np.float32(1), np.float32(-1))
+        return StoredRows(rows.ids, kept, rows.payloads)
 
     def finish(self) -> None:
         """Build what is built once."""

@@ -236,9 +236,8 @@ class Engine(ABC):
         """Open a place; credentials that are not in its address are from the environment."""
         return cls(address, name, **settings)  # type: ignore[call-arg]
 
-    @property
-    def code_precision(self) -> str:
-        """In which precision codes are kept, and read back: "float32" or "float16"."""
+    def precision_of(self, layout: StoreLayout) -> str:
+        """In which precision codes are kept, and read back: "float32", "float16" or "binary" (signs)."""
         return "float32"
 
     @property

@@ -1,5 +1,8 @@
 """Codes in PostgreSQL with pgvector: one column, an index on its prefix, and reranking in the same statement.
 
+Codes of one length are kept in the precision of the index: as vector, halfvec, or bit, which is compared by Hamming
+distance. With two lengths the column is of the longer codes in float32.
+
 `subvector` cuts a code in the database, so the short code is not stored twice: an expression index holds it. The SQL is
 also there without a connection (`statements`), for a table that exists. Needs the extra "stores".
 """
@@ -186,7 +189,7 @@ class Pgvector(Engine):
     table : str
         With its schema, if need be.
     precision : {"float32", "float16", "binary"}
-        Of the index.
+        Of the index, and of the column where there is one length; "binary": signs.
     indexed : bool
         Without an index every prefix is compared, which is exact.
     owned : bool
@@ -240,6 +243,18 @@ class Pgvector(Engine):
         if self.precision == "binary" and layout.metric == "l2" and not layout.unit:
             raise InvalidInputError("Signs rank by angle, not by distance. Use another precision than 'binary' for l2.")
 
+    def precision_of(self, layout: StoreLayout) -> str:
+        """In which precision codes are kept: that of the column, where the table is there."""
+        found = self.connection.execute(
+            "SELECT format_type(atttypid, NULL) FROM pg_attribute "
+            "WHERE attrelid = to_regclass(%s) AND attname = 'code'",
+            (quoted(self.table),),
+        ).fetchone()
+        kinds = {kind: name for name, (kind, _) in _INDEXED.items()}
+        if found is not None:
+            return kinds[found[0].rpartition(".")[2]]
+        return self.precision if layout.full is None else "float32"
+
     def layout(self) -> StoreLayout | None:
         """Return the layout, which is the comment of the table."""
         found = self.connection.execute(
@@ -256,10 +271,10 @@ class Pgvector(Engine):
         """Create the extension if it is missing, and the table."""
         self._check_extension()
         kind = "bigint" if layout.ids == "int" else 'text COLLATE "C"'
-        place = quoted(self.table)
+        place, column = quoted(self.table), _INDEXED[self.precision if layout.full is None else "float32"][0]
         with self.connection.transaction():
             self.connection.execute(
-                f"CREATE TABLE {place} (id {kind} PRIMARY KEY, code vector({layout.width}) NOT NULL, "
+                f"CREATE TABLE {place} (id {kind} PRIMARY KEY, code {column}({layout.width}) NOT NULL, "
                 "payload jsonb NOT NULL DEFAULT '{}')"
             )
             # A comment takes no parameters; the record is ours, and quotes are doubled.
@@ -272,16 +287,28 @@ class Pgvector(Engine):
 
     def upsert(self, rows: CodedRows) -> None:
         """Write rows in one transaction."""
-        from pgvector import Vector
+        from pgvector import Bit, HalfVector, Vector
         from psycopg.types.json import Jsonb
 
-        written = zip(rows.ids, map(Vector, rows.longest), map(Jsonb, rows.payloads), strict=True)
+        held: Any = {
+            "float32": Vector,
+            "float16": HalfVector,
+            "binary": lambda code: Bit(np.asarray(code) > 0),
+        }[self._kept]
+        written = zip(rows.ids, map(held, rows.longest), map(Jsonb, rows.payloads), strict=True)
         with self.connection.transaction(), self.connection.cursor() as cursor:
             cursor.executemany(
                 f"INSERT INTO {quoted(self.table)} (id, code, payload) VALUES (%s, %s, %s) ON CONFLICT (id) "
                 "DO UPDATE SET code = EXCLUDED.code, payload = EXCLUDED.payload",
                 list(written),
             )
+
+    @property
+    def _kept(self) -> str:
+        """The precision of the column of a table that is there."""
+        layout = self.layout()
+        assert layout is not None
+        return self.precision_of(layout)
 
     def finish(self) -> None:
         """Build the index, which is faster after the rows than before."""
@@ -292,6 +319,8 @@ class Pgvector(Engine):
 
     def statements(self, layout: StoreLayout, limit: int, shortlist: int, where: str = "") -> Statements:
         """Return the SQL of a search."""
+        if layout.full is None and self.precision_of(layout) != "float32":
+            return self._rounded(layout, limit, where)
         return statements(
             self.table,
             layout.short,
@@ -302,6 +331,29 @@ class Pgvector(Engine):
             limit=limit,
             shortlist=shortlist,
             where=where,
+        )
+
+    def _rounded(self, layout: StoreLayout, limit: int, where: str) -> Statements:
+        """Return the SQL of codes of one length in a column of halfvec or bit."""
+        kept, k, place = self.precision_of(layout), layout.short, quoted(self.table)
+        query, sign, operators, score = "%(query)s::vector({k})::halfvec({k})", "", "", ""
+        if kept == "binary":
+            query, sign, operators = "binary_quantize(%(query)s::vector({k}))::bit({k})", "<~>", "bit_hamming_ops"
+            score = f"1 - 2 * ({{}}) / {k}.0"  # the cosine of signs
+        else:
+            sign, classes, score = OPERATORS[layout.compared]
+            operators = f"halfvec_{classes}_ops"
+        near = f"code {sign} {query.format(k=k)}"
+        name = quoted(f"{self.table.rpartition('.')[2][:40]}_code_{k}_{kept}")
+        condition = f"\nWHERE {where}" if where else ""
+        return Statements(
+            f"CREATE INDEX IF NOT EXISTS {name} ON {place} USING hnsw (code {operators})",
+            (
+                f"SET LOCAL hnsw.ef_search = {min(1000, max(100, 4 * limit))}",
+                "SET LOCAL hnsw.iterative_scan = 'relaxed_order'",
+            ),
+            f"SELECT id, {score.format(near)} AS score, payload\nFROM {place}{condition}\n"
+            f"ORDER BY {near}\nLIMIT {limit}",
         )
 
     def delete(self, ids: Sequence[Id]) -> None:
@@ -421,7 +473,10 @@ def register(connection: psycopg.Connection[Any]) -> None:
 
 
 def _floats(code: Any) -> np.ndarray:
-    """Return a vector that psycopg read as float32."""
+    """Return a vector that psycopg read as float32; of bits, their signs."""
+    if isinstance(code, str) or type(code).__name__ == "Bit":
+        bits = code if isinstance(code, str) else code.to_text()
+        return np.where(np.frombuffer(bits.encode(), dtype=np.uint8) == ord("1"), np.float32(1), np.float32(-1))
     return np.asarray(code.to_numpy() if hasattr(code, "to_numpy") else code, dtype=np.float32)
 
 

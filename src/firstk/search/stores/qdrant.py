@@ -100,8 +100,7 @@ class Qdrant(Engine):
                 client = qdrant_client.QdrantClient(path=str(Path(address)))
         return cls(client, name, owned=True, address=address, **settings)
 
-    @property
-    def code_precision(self) -> str:
+    def precision_of(self, layout: StoreLayout) -> str:
         """In which precision codes are kept: all of them, and not only in an index."""
         return self.precision
 

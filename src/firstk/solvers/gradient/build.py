@@ -27,7 +27,7 @@ from firstk.solvers.gradient.losses.base import ToTensor, optional
 from firstk.solvers.gradient.networks import LinearEncoder, Model, build_mlp, check_width, global_seed
 from firstk.solvers.gradient.processes import SingleProcess
 from firstk.solvers.gradient.settings import Gradient
-from firstk.solvers.gradient.task import Task
+from firstk.solvers.gradient.task import TrainingTask
 from firstk.solvers.gradient.validation import held_out, validation_share
 
 # Classes times coordinates up to which the exact loss of all prefixes is as cheap as a sampled one.
@@ -41,7 +41,7 @@ def with_axes(request: FitRequest) -> FitRequest:
     return replace(request, axes=pencil_axes(request))
 
 
-def build(request: FitRequest, settings: Gradient) -> Task:
+def build(request: FitRequest, settings: Gradient) -> TrainingTask:
     """Return the training task for a request that holds the axes of its pencil."""
     device = resolve_device(request.device)
     kind = training_loss_of(request.objective).for_statistics(request.statistics)
@@ -85,7 +85,7 @@ def build(request: FitRequest, settings: Gradient) -> Task:
             rows["weight"] = tensor(given) / float(weight.double().mean())
         weight = None
     share = 0.0 if on_moments else validation_share(settings, request.linear)
-    return Task(
+    return TrainingTask(
         model,
         loss,
         request.ordering,

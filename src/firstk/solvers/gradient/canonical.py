@@ -90,7 +90,15 @@ def shared_form(code: Code, residual: str, blocks: tuple[int, ...], scaling: str
     if residual not in ("axes", "blocks"):
         return code
     if residual == "blocks":
-        code = _diagonal_blocks(code, blocks)
+        # Make rows orthonormal in N and shared columns orthogonal, longest first, inside each block.
+        assert code.shared is not None
+        G, T = code.gram, np.eye(len(code.components))
+        for part in _parts(blocks, blocks[-1]):
+            L = _cholesky(G[part, part])
+            A = code.shared[:, part] @ L
+            Q = ordered_eigh(A.T @ A)[1]
+            T[part, part] = Q.T @ np.linalg.inv(L)
+        code = code.mixed(T)
     assert code.shared is not None
     if scaling == "orthonormal":
         return code.scaled(np.linalg.norm(code.shared, axis=0))
@@ -129,18 +137,6 @@ def head_form(code: Code, scale: str, second_moment: np.ndarray) -> Code:
     B = code.components
     size = np.sqrt(max(float(np.sum((B @ second_moment) * B)), np.finfo(float).tiny))
     return code.scaled(np.full(len(B), 1 / size))
-
-
-def _diagonal_blocks(code: Code, blocks: tuple[int, ...]) -> Code:
-    """Make rows orthonormal in N and shared columns orthogonal, longest first, inside each block."""
-    assert code.shared is not None
-    G, T = code.gram, np.eye(len(code.components))
-    for part in _parts(blocks, blocks[-1]):
-        L = _cholesky(G[part, part])
-        A = code.shared[:, part] @ L
-        Q = ordered_eigh(A.T @ A)[1]
-        T[part, part] = Q.T @ np.linalg.inv(L)
-    return code.mixed(T)
 
 
 def _parts(blocks: tuple[int, ...], d: int) -> list[slice]:

@@ -9,11 +9,11 @@ import torch
 
 from firstk.exceptions import IllegalCombinationError
 from firstk.solvers.gradient.settings import Gradient
-from firstk.solvers.gradient.task import Task
+from firstk.solvers.gradient.task import TrainingTask
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """Settings of a run with every "auto" resolved; `batch_size` None is a full batch."""
 
     optimizer: str
@@ -28,12 +28,12 @@ class Plan:
     precondition: bool
     tolerance: float
 
-    def deterministic(self, task: Task) -> bool:
+    def deterministic(self, task: TrainingTask) -> bool:
         """Return whether every step has the same loss function."""
         return self.batch_size is None and task.prefix_sum.estimator == "exact" and task.weight is None
 
 
-def settled(task: Task, settings: Gradient) -> Plan:
+def settled(task: TrainingTask, settings: Gradient) -> TrainingPlan:
     """Resolve every "auto" of the solver for this task, and raise an error for invalid combinations."""
     plain = task.ordering.needs_plain_gradient
     full = task.moments or settings.batch_size == "full"
@@ -62,7 +62,7 @@ def settled(task: Task, settings: Gradient) -> Plan:
         _epochs(task, optimizer, precondition, own["batch_size"]) if settings.epochs == "auto" else settings.epochs
     )
     own["patience"] = own["patience"] if task.held else None
-    return Plan(
+    return TrainingPlan(
         optimizer=optimizer,
         precondition=precondition,
         clip=settings.clip,
@@ -71,7 +71,7 @@ def settled(task: Task, settings: Gradient) -> Plan:
     )
 
 
-def _epochs(task: Task, optimizer: str, precondition: bool, batch_size: int | None) -> int:
+def _epochs(task: TrainingTask, optimizer: str, precondition: bool, batch_size: int | None) -> int:
     """Return the number of passes over the rows: fewer if rows are many and enough steps are made, more if few."""
     if batch_size is None:
         return 1000 if precondition else 300 if optimizer == "lbfgs" else 3000  # 1 L-BFGS step: 20 iterations
@@ -80,7 +80,7 @@ def _epochs(task: Task, optimizer: str, precondition: bool, batch_size: int | No
     return max(usual, -(-loss.steps // per_epoch))
 
 
-def _check_legal(task: Task, optimizer: str, precondition: bool, possible: bool, full: bool) -> None:
+def _check_legal(task: TrainingTask, optimizer: str, precondition: bool, possible: bool, full: bool) -> None:
     name = task.ordering.name
     if task.ordering.needs_plain_gradient and optimizer != "sgd":
         raise IllegalCombinationError(
@@ -102,7 +102,7 @@ def _check_legal(task: Task, optimizer: str, precondition: bool, possible: bool,
         )
 
 
-def _learning_rate(task: Task, optimizer: str, precondition: bool) -> float:
+def _learning_rate(task: TrainingTask, optimizer: str, precondition: bool) -> float:
     """Return half a Newton step, or a share of the limit set by the largest eigenvalue, or Adam's usual rate."""
     if precondition:
         return 0.5

@@ -17,22 +17,35 @@ from firstk.solvers.gradient.canonical import Code, with_signs
 from firstk.solvers.gradient.losses.base import GAIN_ROWS, PrefixSum, numbers, optional
 from firstk.solvers.gradient.networks import LinearEncoder, Model, exported
 from firstk.solvers.gradient.settings import Gradient
-from firstk.solvers.gradient.task import Task
+from firstk.solvers.gradient.task import TrainingTask
 
 # An axis with less than this share of the largest weight counts as vanished.
 _VANISHED = 1e-3
 
 
-def fitted(request: FitRequest, settings: Gradient, task: Task, record: FitRecord) -> FittedEncoder:
+def fitted(request: FitRequest, settings: Gradient, task: TrainingTask, record: FitRecord) -> FittedEncoder:
     """Return the fitted encoder of a trained task."""
     finish = _linear if request.linear else _of_network
     return finish(request, settings, task, record)
 
 
-def _linear(request: FitRequest, settings: Gradient, task: Task, record: FitRecord) -> FittedEncoder:
+def _linear(request: FitRequest, settings: Gradient, task: TrainingTask, record: FitRecord) -> FittedEncoder:
     loss, model = task.training_loss, task.model
     code = loss.learned(request, model)
-    _warn_of_vanished(request, code)
+    # Axes that a penalty has reduced to zero, because the canonical form would scale them up again. For reconstruction
+    # these axes are known before training, and the ordering has already warned.
+    shared = code.shared
+    if shared is not None and len(shared) != code.components.shape[1] and request.ordering.acts_on_weights:
+        carried = np.linalg.norm(code.components, axis=1) * np.linalg.norm(shared, axis=0)
+        gone = np.flatnonzero(carried <= _VANISHED * carried.max()) + 1
+        if len(gone):
+            warnings.warn(
+                f"Axes {gone.tolist()[:10]} have nearly zero weights after training: the penalties of ordering "
+                f"'{request.ordering.name}' outweigh their contribution to objective '{request.objective.name}'. "
+                "Use smaller penalties (lam), or fewer components.",
+                RankWarning,
+                stacklevel=2,
+            )
     if settings.canonical:
         code = loss.canonical(request, code, loss.second_moment(request))
     code = with_signs(code)
@@ -51,27 +64,9 @@ def _linear(request: FitRequest, settings: Gradient, task: Task, record: FitReco
     )
 
 
-def _warn_of_vanished(request: FitRequest, code: Code) -> None:
-    """Warn of axes that a penalty has reduced to zero, because the canonical form would scale them up again.
-
-    For reconstruction these axes are known before training, and the ordering has already warned.
-    """
-    rebuilds = code.shared is None or len(code.shared) == code.components.shape[1]
-    if rebuilds or not request.ordering.acts_on_weights:
-        return
-    carried = np.linalg.norm(code.components, axis=1) * np.linalg.norm(code.shared, axis=0)  # type: ignore[arg-type]
-    gone = np.flatnonzero(carried <= _VANISHED * carried.max()) + 1
-    if len(gone):
-        warnings.warn(
-            f"Axes {gone.tolist()[:10]} have nearly zero weights after training: the penalties of ordering "
-            f"'{request.ordering.name}' outweigh their contribution to objective '{request.objective.name}'. "
-            "Use smaller penalties (lam), or fewer components.",
-            RankWarning,
-            stacklevel=2,
-        )
-
-
-def _readouts(request: FitRequest, settings: Gradient, task: Task, code: Code) -> tuple[np.ndarray | None, Head | None]:
+def _readouts(
+    request: FitRequest, settings: Gradient, task: TrainingTask, code: Code
+) -> tuple[np.ndarray | None, Head | None]:
     objective, statistics, bias = request.objective, request.statistics, optional(task.model.bias)
     if code.shared is None and not settings.canonical:
         return None, None  # trained readouts belong to the canonical form
@@ -81,21 +76,19 @@ def _readouts(request: FitRequest, settings: Gradient, task: Task, code: Code) -
     if head is None or code.own is None:
         return decoder, head
     assert task.model.own_offset is not None
-    return decoder, _with_own(head, code.own, numbers(task.model.own_offset), task.prefix_sum.weights.support)
-
-
-def _with_own(head: Head, weight: np.ndarray, offset: np.ndarray, trained: np.ndarray) -> Head:
-    """Add the heads of short prefixes; a length without a trained head gets that of the next longer trained one."""
+    # The heads of short prefixes; a length without a trained head gets that of the next longer trained one.
+    weight, offset, trained = code.own, numbers(task.model.own_offset), task.prefix_sum.weights.support
     K = len(weight)
     weight, offset = weight - weight.mean(axis=1, keepdims=True), offset - offset.mean(axis=1, keepdims=True)
     own = [(head.weight[:, :K], head.offset)]
     for k in range(K, 0, -1):
         own.append((weight[k - 1], offset[k - 1]) if k in trained else own[-1])
     weights, offsets = (np.stack(part[:0:-1]) for part in zip(*own, strict=True))
-    return replace(head, own_weight=np.tril(weights.swapaxes(0, 1)).swapaxes(0, 1), own_offset=offsets)
+    weights = np.tril(weights.swapaxes(0, 1)).swapaxes(0, 1)
+    return decoder, replace(head, own_weight=weights, own_offset=offsets)
 
 
-def _optimality_gap(request: FitRequest, task: Task, code: Code) -> float | None:
+def _optimality_gap(request: FitRequest, task: TrainingTask, code: Code) -> float | None:
     """Return the share of the possible decrease of the loss that is missing; None without a closed form.
 
     0 is the optimum, 1 no better than an empty code; the loss is that of the objective, without the ordering's penalty.
@@ -109,7 +102,7 @@ def _optimality_gap(request: FitRequest, task: Task, code: Code) -> float | None
 
 
 @torch.no_grad()
-def _loss(request: FitRequest, task: Task, code: Code) -> float:
+def _loss(request: FitRequest, task: TrainingTask, code: Code) -> float:
     def tensor(array: Any) -> torch.Tensor:
         return torch.tensor(np.asarray(array), dtype=torch.float64)
 
@@ -122,7 +115,7 @@ def _loss(request: FitRequest, task: Task, code: Code) -> float:
 # -- nonlinear networks --------------------------------------------------------------------------------------------
 
 
-def _of_network(request: FitRequest, settings: Gradient, task: Task, record: FitRecord) -> FittedEncoder:
+def _of_network(request: FitRequest, settings: Gradient, task: TrainingTask, record: FitRecord) -> FittedEncoder:
     """Append a d x d matrix that brings the network's codes into canonical form."""
     loss, model = task.training_loss, task.model
     z, batch = _codes(task)
@@ -160,7 +153,7 @@ def _of_network(request: FitRequest, settings: Gradient, task: Task, record: Fit
 
 
 @torch.no_grad()
-def _codes(task: Task) -> tuple[np.ndarray, dict[str, torch.Tensor]]:
+def _codes(task: TrainingTask) -> tuple[np.ndarray, dict[str, torch.Tensor]]:
     task.model.eval()
     batch = task.first(GAIN_ROWS)
     code = task.encode(batch)

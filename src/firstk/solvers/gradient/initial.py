@@ -27,12 +27,7 @@ def choose(loss: type[BaseTrainingLoss], request: FitRequest, R: np.ndarray | No
     B = B if basis is None else B @ basis
     if B.shape != axes.shape:
         raise InvalidInputError(f"The 'init' of PrefixEncoder must have shape {axes.shape}. Got {B.shape}.")
-    _check_independent(B)
-    return loss.initial(request, R, B)
-
-
-def _check_independent(B: np.ndarray) -> None:
-    """Raise an error if rows are zero or linearly dependent: gradient steps may never separate them."""
+    # Raise an error if rows are zero or linearly dependent: gradient steps may never separate them.
     rank = np.linalg.matrix_rank(unit_rows(B))
     if rank < len(B):
         zeros = int(np.sum(~B.any(axis=1)))
@@ -41,3 +36,4 @@ def _check_independent(B: np.ndarray) -> None:
             f"The {len(B)} rows of the 'init' of PrefixEncoder must be independent. Got rank {rank}: {which}. "
             "Use init='small' for a start near zero, or 'random'."
         )
+    return loss.initial(request, R, B)

@@ -21,10 +21,10 @@ from firstk._base.concurrency import interruptible
 from firstk._base.progress import Verbose, progress_bar
 from firstk.exceptions import TrainingDivergedError, TrainingWarning
 from firstk.solvers.gradient import checkpoint as _checkpoint
-from firstk.solvers.gradient.defaults import Plan, settled
+from firstk.solvers.gradient.defaults import TrainingPlan, settled
 from firstk.solvers.gradient.networks import LinearEncoder, global_seed
 from firstk.solvers.gradient.settings import Gradient
-from firstk.solvers.gradient.task import Task
+from firstk.solvers.gradient.task import TrainingTask
 
 # A loss this many times its initial value counts as diverged.
 _DIVERGED = 1e6
@@ -37,17 +37,17 @@ _COMPLETED = "done"
 
 
 @dataclass
-class Outcome:
+class TrainingOutcome:
     """Result of a run: the trace, the number of epochs (steps, for full batches) and the reason why it stopped."""
 
     trace: list[dict[str, float]]
     epochs: int
     stop_reason: str
-    plan: Plan
+    plan: TrainingPlan
 
 
 @dataclass
-class _Progress:
+class _RunState:
     """State of a run besides the model and the optimizer; all of it is stored in checkpoints."""
 
     epoch: int = 0
@@ -61,7 +61,7 @@ class _Progress:
     stop_reason: str | None = None
 
 
-def run(task: Task, settings: Gradient, seed: int, progress: Verbose = False) -> Outcome:
+def run(task: TrainingTask, settings: Gradient, seed: int, progress: Verbose = False) -> TrainingOutcome:
     """Train `task.model` in place and return the outcome."""
     plan = settled(task, settings)
     seeded = global_seed(seed + task.processes.rank) if _draws_globally(task) else nullcontext()
@@ -70,7 +70,7 @@ def run(task: Task, settings: Gradient, seed: int, progress: Verbose = False) ->
         return _Run(task, plan, settings, seed, interrupted).go(progress)
 
 
-def _has_small_steps(task: Task, plan: Plan) -> bool:
+def _has_small_steps(task: TrainingTask, plan: TrainingPlan) -> bool:
     """Tell whether the products of a step are so small that handing them to other threads costs more than it gains."""
     if plan.batch_size is None or any(part.device.type != "cpu" for part in task.model.parameters()):
         return False
@@ -91,14 +91,16 @@ def _one_thread() -> Iterator[None]:
 class _Run:
     """A run in progress."""
 
-    def __init__(self, task: Task, plan: Plan, settings: Gradient, seed: int, interrupted: threading.Event):
+    def __init__(
+        self, task: TrainingTask, plan: TrainingPlan, settings: Gradient, seed: int, interrupted: threading.Event
+    ):
         self.task, self.plan, self.settings, self.interrupted = task, plan, settings, interrupted
         self.parameters = list(task.model.parameters())
         self.optimizer = _optimizer(plan, self.parameters)
         self.direct = _direct(task, plan)
         self.generator = task.prefix_sum.generator
         self.deterministic = plan.deterministic(task)
-        self.at = _Progress()
+        self.at = _RunState()
         self.began = time.perf_counter()
         self.mark = ""
         task.processes.broadcast_parameters(task.model)
@@ -107,7 +109,7 @@ class _Run:
         if settings.resume:
             self._restore()
 
-    def go(self, progress: Verbose) -> Outcome:
+    def go(self, progress: Verbose) -> TrainingOutcome:
         """Run to the end, and load the best state into the model."""
         self.task.model.train()
         unit = "step" if self.plan.batch_size is None else "epoch"
@@ -117,7 +119,10 @@ class _Run:
                 self._note(loss)
                 done(loss=f"{loss:.6g}")
                 self.at.stop_reason = self._stop_reason(loss)
-                self._keep()
+                # A checkpoint, if one is due, includes the trace and the stop reason of the epoch.
+                every = self.settings.checkpoint_every if self.plan.batch_size is None else 1
+                if self.settings.checkpoint is not None and self.at.epoch % every == 0:
+                    self._save()
         if self.at.kept is not None:
             self.task.model.load_state_dict(self.at.kept)
         self.task.model.eval()
@@ -128,7 +133,7 @@ class _Run:
                 TrainingWarning,
                 stacklevel=2,
             )
-        return Outcome(self.at.trace, self.at.epoch, self.at.stop_reason or _COMPLETED, self.plan)
+        return TrainingOutcome(self.at.trace, self.at.epoch, self.at.stop_reason or _COMPLETED, self.plan)
 
     # -- one epoch: a pass over batches, or one full-batch step ------------------------------------------------
 
@@ -138,7 +143,13 @@ class _Run:
         loss = sum(losses) / len(losses)
         if self.at.first is None:
             self.at.first = losses[0]  # before any update
-        self._check_finite(loss, self.at.first)
+        if not (math.isfinite(loss) and abs(loss) <= _DIVERGED * max(abs(self.at.first), 1.0)):
+            rate = self.plan.learning_rate
+            raise TrainingDivergedError(
+                f"Training diverged at step {self.at.step}: the loss is {loss:.3g}, from {self.at.first:.3g} at the "
+                f"start. The learning rate {rate:g} of optimizer '{self.plan.optimizer}' is too large: try "
+                f"Gradient(learning_rate={rate / 10:g}), or clip gradients with clip=1.0."
+            )
         if before is not None and loss < self.at.best:
             self.at.best, self.at.kept = loss, before
         elif self.task.held:
@@ -224,16 +235,6 @@ class _Run:
                 return "converged"
         return None
 
-    def _check_finite(self, loss: float, first: float) -> None:
-        if math.isfinite(loss) and abs(loss) <= _DIVERGED * max(abs(first), 1.0):
-            return
-        rate = self.plan.learning_rate
-        raise TrainingDivergedError(
-            f"Training diverged at step {self.at.step}: the loss is {loss:.3g}, from {first:.3g} at the start. "
-            f"The learning rate {rate:g} of optimizer '{self.plan.optimizer}' is too large: try "
-            f"Gradient(learning_rate={rate / 10:g}), or clip gradients with clip=1.0."
-        )
-
     def _note(self, loss: float) -> None:
         wanted = self.settings.trace_every
         every = (10 if self.plan.batch_size is None else 1) if wanted == "auto" else int(wanted)
@@ -247,12 +248,6 @@ class _Run:
         self.at.trace.append(entry)
 
     # -- checkpoints -------------------------------------------------------------------------------------------
-
-    def _keep(self) -> None:
-        """Write a checkpoint if one is due, after the trace and the stop reason of an epoch, which it includes."""
-        every = self.settings.checkpoint_every if self.plan.batch_size is None else 1
-        if self.settings.checkpoint is not None and self.at.epoch % every == 0:
-            self._save()
 
     def _save(self) -> None:
         at = dict(vars(self.at))
@@ -275,7 +270,7 @@ class _Run:
         try:
             at = dict(state["at"])
             ended = at.pop("ended")
-            self.at = _Progress(stop_reason=None if ended in (_COMPLETED, "interrupted") else ended, **at)
+            self.at = _RunState(stop_reason=None if ended in (_COMPLETED, "interrupted") else ended, **at)
             self.task.model.load_state_dict(state["model"])
             self.optimizer.load_state_dict(state["optimizer"])
             self.generator.set_state(state["generator"])
@@ -286,7 +281,7 @@ class _Run:
             raise _checkpoint.misfit(folder, error) from None
 
 
-def _direct(task: Task, plan: Plan) -> Callable[[dict[str, Tensor]], float] | None:
+def _direct(task: TrainingTask, plan: TrainingPlan) -> Callable[[dict[str, Tensor]], float] | None:
     """Return a step without autograd, where nothing but the loss decides on gradients and one thread is enough."""
     alone = task.processes.size == 1 and task.numbers is None
     if not alone or not getattr(task.ordering, "leaves_gradients", False) or not _has_small_steps(task, plan):
@@ -294,12 +289,12 @@ def _direct(task: Task, plan: Plan) -> Callable[[dict[str, Tensor]], float] | No
     return task.training_loss.direct(task.model, task.prefix_sum)
 
 
-def _draws_globally(task: Task) -> bool:
+def _draws_globally(task: TrainingTask) -> bool:
     """Return whether the model may draw from torch's global generator, as dropout does; a linear encoder does not."""
     return not isinstance(task.model.encoder, LinearEncoder)
 
 
-def _mark(task: Task, plan: Plan, seed: int) -> str:
+def _mark(task: TrainingTask, plan: TrainingPlan, seed: int) -> str:
     """Return the fingerprint of this run, which does not depend on the number of processes."""
     settings = (plan, task.ordering, task.training_loss.__class__.__name__)
     if task.processes.size > 1 or task.data:
@@ -308,7 +303,7 @@ def _mark(task: Task, plan: Plan, seed: int) -> str:
     return _checkpoint.fingerprint(settings, seed, given)
 
 
-def _optimizer(plan: Plan, parameters: list[Any]) -> torch.optim.Optimizer:
+def _optimizer(plan: TrainingPlan, parameters: list[Any]) -> torch.optim.Optimizer:
     rate, decay = plan.learning_rate, plan.weight_decay
     if plan.optimizer == "lbfgs":
         return torch.optim.LBFGS(

@@ -121,29 +121,25 @@ class Model(nn.Module):
 def exported(encoder: nn.Module, p: int) -> Any:
     """Return a trained network in the form that is saved: numpy layers for an `MLP`, else the module itself."""
     if isinstance(encoder, nn.Sequential) and all(isinstance(part, _OURS) for part in encoder):
-        return _folded(encoder)
+        # Fold batch normalization into the linear layer before it.
+        weights: list[np.ndarray] = []
+        biases: list[np.ndarray] = []
+        for part in encoder:
+            if isinstance(part, nn.Linear):
+                weights.append(part.weight.detach().cpu().double().numpy())
+                biases.append(part.bias.detach().cpu().double().numpy())
+            elif isinstance(part, nn.BatchNorm1d):
+                assert part.running_mean is not None
+                assert part.running_var is not None
+                mean, var = part.running_mean.cpu().double().numpy(), part.running_var.cpu().double().numpy()
+                scale = part.weight.detach().cpu().double().numpy() / np.sqrt(var + part.eps)
+                weights[-1] = weights[-1] * scale[:, None]
+                biases[-1] = (biases[-1] - mean) * scale + part.bias.detach().cpu().double().numpy()
+        return TrainedMLP(tuple(weights), tuple(biases), any(isinstance(part, UnitNorm) for part in encoder))
     return TorchNetwork(encoder, p)
 
 
 _OURS = (nn.Linear, nn.BatchNorm1d, nn.ReLU, nn.Dropout, UnitNorm)
-
-
-def _folded(net: nn.Sequential) -> TrainedMLP:
-    """Fold batch normalization into the linear layer before it."""
-    weights: list[np.ndarray] = []
-    biases: list[np.ndarray] = []
-    for part in net:
-        if isinstance(part, nn.Linear):
-            weights.append(part.weight.detach().cpu().double().numpy())
-            biases.append(part.bias.detach().cpu().double().numpy())
-        elif isinstance(part, nn.BatchNorm1d):
-            assert part.running_mean is not None
-            assert part.running_var is not None
-            mean, var = part.running_mean.cpu().double().numpy(), part.running_var.cpu().double().numpy()
-            scale = part.weight.detach().cpu().double().numpy() / np.sqrt(var + part.eps)
-            weights[-1] = weights[-1] * scale[:, None]
-            biases[-1] = (biases[-1] - mean) * scale + part.bias.detach().cpu().double().numpy()
-    return TrainedMLP(tuple(weights), tuple(biases), any(isinstance(part, UnitNorm) for part in net))
 
 
 def check_width(encoder: nn.Module, x: Tensor, d: int | None) -> int:

@@ -17,8 +17,8 @@ from firstk.encoder.record import FitRecord
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
 
 if TYPE_CHECKING:
-    from firstk.solvers.gradient.loop import Outcome
-    from firstk.solvers.gradient.task import Task
+    from firstk.solvers.gradient.loop import TrainingOutcome
+    from firstk.solvers.gradient.task import TrainingTask
 
 OPTIMIZERS = ("adam", "adamw", "lbfgs", "sgd")
 
@@ -205,7 +205,7 @@ class Gradient:
         )
         return fitted(request, self, task, record)
 
-    def train(self, task: Task, seed: int, progress: Verbose = False) -> Outcome:
+    def train(self, task: TrainingTask, seed: int, progress: Verbose = False) -> TrainingOutcome:
         """Train a task and return the outcome; see `firstk.solvers.gradient.loop`."""
         from firstk.solvers.gradient.loop import run
 

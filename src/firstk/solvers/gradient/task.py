@@ -17,7 +17,7 @@ from firstk.solvers.gradient.processes import SingleProcess
 
 
 @dataclass(frozen=True)
-class Part:
+class TaskPart:
     """The rows of a batch that this process holds, and the sum over prefixes for them."""
 
     rows: dict[str, Tensor]
@@ -25,7 +25,7 @@ class Part:
 
 
 @dataclass
-class Task:
+class TrainingTask:
     """One training problem.
 
     Attributes
@@ -83,20 +83,20 @@ class Task:
             return self.counts[0]
         return len(next(iter(self.rows.values()))) if self.rows else 0
 
-    def part(self, index: Tensor | None) -> Part:
+    def part(self, index: Tensor | None) -> TaskPart:
         """Return the rows of a batch that this process holds; None takes all rows."""
         if self.numbers is None:
             if index is None:
-                return Part(self.rows, self.prefix_sum)
+                return TaskPart(self.rows, self.prefix_sum)
             # Faster than indexing, by a twentieth of a step.
             taken = {name: part.index_select(0, index.to(part.device)) for name, part in self.rows.items()}
-            return Part(taken, self.prefix_sum)
+            return TaskPart(taken, self.prefix_sum)
         if index is None:
-            return Part(self.rows, self._shared(self.numbers, self.counts[0]))
+            return TaskPart(self.rows, self._shared(self.numbers, self.counts[0]))
         at = torch.searchsorted(self.numbers, index)
         mine = (at < len(self.numbers)).nonzero()[:, 0]
         mine = mine[self.numbers[at[mine]] == index[mine]]
-        return Part({name: part[at[mine]] for name, part in self.rows.items()}, self._shared(mine, len(index)))
+        return TaskPart({name: part[at[mine]] for name, part in self.rows.items()}, self._shared(mine, len(index)))
 
     def first(self, count: int) -> dict[str, Tensor]:
         """Return the first `count` training rows over all processes, in every process."""
@@ -117,7 +117,7 @@ class Task:
             return self.model.encoder(batch["left"]), self.model.encoder(batch["right"])
         return self.model.encoder(batch["input"]) if "input" in batch else None
 
-    def view(self, code: Any, part: Part | None = None) -> View:
+    def view(self, code: Any, part: TaskPart | None = None) -> View:
         """Return the arguments of the ordering's hooks."""
         prefix_sum = self.prefix_sum if part is None else part.prefix_sum
         view = View(self.model, code, self.gram, prefix_sum.generator, self.memory)
@@ -127,7 +127,7 @@ class Task:
             view.total = lambda mean: self.processes.sum(mean * prefix_sum.share)
         return view
 
-    def loss(self, code: Any, part: Part) -> Tensor:
+    def loss(self, code: Any, part: TaskPart) -> Tensor:
         """Return this process's contribution to the weighted prefix loss; from moments where possible."""
         if self.moments:
             value = self.training_loss.moment_loss(self.model, part.prefix_sum)
@@ -137,7 +137,7 @@ class Task:
             value = code.sum() + sum(parameter.sum() for parameter in self.model.parameters())
         return value if part.prefix_sum.share == 1 else part.prefix_sum.share * value
 
-    def penalty(self, view: View, part: Part) -> Tensor | float:
+    def penalty(self, view: View, part: TaskPart) -> Tensor | float:
         """Return the penalty that the ordering adds to the loss."""
         share = part.prefix_sum.share
         return share * self.ordering.penalty(view) if share else 0.0
@@ -147,7 +147,7 @@ class Task:
         """Return the loss of the held-out rows, with the exact sum over prefixes."""
         self.model.eval()
         prefix_sum = self.prefix_sum if self.held_numbers is None else self._shared(self.held_numbers, self.counts[1])
-        part = Part(self.held, replace(prefix_sum, estimator="exact"))
+        part = TaskPart(self.held, replace(prefix_sum, estimator="exact"))
         value = float(self.processes.sum(self.loss(self.encode(self.held), part)))
         self.model.train()
         return value

@@ -41,7 +41,17 @@ def held_out(
             "Train on all rows: solver=Gradient(validation=0, patience=None)."
         )
     order = torch.randperm(n, generator=generator)
-    chosen = order[:held] if weight is None else _by_weight(order[:held], weight)
+    chosen = order[:held]
+    if weight is not None:  # resampled in proportion to weights, so that the plain loss estimates the weighted one
+        among, weighty = (int(part.count_nonzero()) for part in (weight[chosen], weight))
+        if not 1 <= among < weighty:
+            raise InvalidInputError(
+                f"Training and the {held} rows held out for validation both need rows with weight. Got {weighty} of "
+                f"them, {among} held out. Train on all rows: solver=Gradient(validation=0, patience=None)."
+            )
+        shares = weight[chosen].double().cumsum(0)
+        points = (torch.arange(held, dtype=torch.float64) + 0.5) / held * shares[-1]
+        chosen = chosen[torch.searchsorted(shares, points).clamp_max(held - 1)]
     kept = None if weight is None else weight[order[held:]]
     if processes.size == 1:
         train, held_rows = ({name: part[i] for name, part in rows.items()} for i in (order[held:], chosen))

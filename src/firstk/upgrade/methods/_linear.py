@@ -117,19 +117,16 @@ def with_shared_code(
         What translated vectors are combinations of; if they do not span the space, the code is as wide as their rank.
         What new vectors have beyond it would change the norm of their code, and no order of neighbors.
     """
-    basis = np.eye(to_new.d) if directions is None else _span(directions)
+    basis = np.eye(to_new.d)
+    if directions is not None:  # an orthonormal basis of the columns; the standard one where they span the space
+        U, sizes, _ = np.linalg.svd(directions, full_matrices=False)
+        rank = int((sizes > _RANK * sizes[0]).sum()) if sizes.size else 0
+        basis = basis if rank == len(directions) else U[:, : max(1, rank)]
     values, turned = ordered_eigh(symmetrised(basis.T @ agreement @ basis))
     axes = (basis @ turned).T
     axes *= signed(axes)[:, None]
     identity = AffineMap(np.zeros(to_new.d), axes, np.zeros(len(axes)))
     return AlignmentSolution(to_new, to_old, to_new.then(axes), identity, values)
-
-
-def _span(directions: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis of the columns; the standard one where they span the space."""
-    U, sizes, _ = np.linalg.svd(directions, full_matrices=False)
-    rank = int((sizes > _RANK * sizes[0]).sum()) if sizes.size else 0
-    return np.eye(len(directions)) if rank == len(directions) else U[:, : max(1, rank)]
 
 
 def to_scale(W: np.ndarray, moments: CrossMoments) -> np.ndarray:

@@ -11,14 +11,14 @@ from firstk.contracts import Objective, TrainingLossName
 from firstk.solvers.gradient.losses.base import BaseTrainingLoss, Initial, PrefixSum
 from firstk.solvers.gradient.losses.cross_entropy import CrossEntropy
 from firstk.solvers.gradient.losses.least_squares import LeastSquares
-from firstk.solvers.gradient.losses.pairs import Pairs, Positives, ScoredPairs
+from firstk.solvers.gradient.losses.pairs import PairLoss, Positives, ScoredPairLoss
 from firstk.solvers.gradient.losses.ratio_trace import RatioTrace
 
 TRAINING_LOSSES: dict[TrainingLossName, type[BaseTrainingLoss]] = {
     "least_squares": LeastSquares,
     "ratio_trace": RatioTrace,
     "cross_entropy": CrossEntropy,
-    "pairs": Pairs,
+    "pairs": PairLoss,
 }
 
 __all__ = [
@@ -27,11 +27,11 @@ __all__ = [
     "CrossEntropy",
     "Initial",
     "LeastSquares",
-    "Pairs",
+    "PairLoss",
     "Positives",
     "PrefixSum",
     "RatioTrace",
-    "ScoredPairs",
+    "ScoredPairLoss",
     "training_loss_of",
 ]
 

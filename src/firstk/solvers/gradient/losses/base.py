@@ -20,7 +20,7 @@ from firstk.solvers.gradient.processes import SingleProcess
 
 if TYPE_CHECKING:
     from firstk.solvers.gradient.networks import Model
-    from firstk.solvers.gradient.task import Task
+    from firstk.solvers.gradient.task import TrainingTask
 
 _SMALL = 1e-2  # standard deviation of N(0, 1e-4), Bao et al. 2020 H.1
 # Rows on which the gain of each prefix is computed after training.
@@ -197,14 +197,14 @@ class BaseTrainingLoss:
         size = np.sqrt(np.trace(code.gram) / len(code.components))
         return code.scaled(np.full(len(code.components), 1 / size))
 
-    def spectrum(self, request: FitRequest, task: Task, code: Code) -> np.ndarray:
+    def spectrum(self, request: FitRequest, task: TrainingTask, code: Code) -> np.ndarray:
         """Return the value of each axis of a linear encoder, (d,): its Rayleigh quotient in the pencil."""
         B, N = code.components, request.pencil.N
         size = np.square(B).sum(axis=1) if N is None else ((B @ N) * B).sum(axis=1)
         value = ((B @ request.pencil.formed()) * B).sum(axis=1)
         return np.divide(value, size, out=np.zeros_like(value), where=size > 0)
 
-    def network_spectrum(self, task: Task, codes: np.ndarray, batch: dict[str, Tensor]) -> np.ndarray:
+    def network_spectrum(self, task: TrainingTask, codes: np.ndarray, batch: dict[str, Tensor]) -> np.ndarray:
         """Return the value of each coordinate of a network's code, (d,): its second moment."""
         return np.diag(codes.T @ codes) / len(codes)
 

@@ -32,7 +32,7 @@ from firstk.solvers.gradient.losses.base import (
 
 if TYPE_CHECKING:
     from firstk.solvers.gradient.networks import Model
-    from firstk.solvers.gradient.task import Task
+    from firstk.solvers.gradient.task import TrainingTask
 
 # Rows times prefixes times classes; torch computes 2^27 of them in half a second.
 _WORTH_LOADING = 1 << 27
@@ -198,12 +198,12 @@ class CrossEntropy(BaseTrainingLoss):
         """Fix the scale of each axis as the objective specifies."""
         return head_form(code, cast(Classifier, request.objective).scale_of(request.linear), second_moment)
 
-    def spectrum(self, request: FitRequest, task: Task, code: Code) -> np.ndarray:
+    def spectrum(self, request: FitRequest, task: TrainingTask, code: Code) -> np.ndarray:
         """Return the decrease of the cross-entropy by each coordinate."""
         return self._gains(task)
 
     @torch.no_grad()
-    def _gains(self, task: Task) -> np.ndarray:
+    def _gains(self, task: TrainingTask) -> np.ndarray:
         """Return the decrease of the cross-entropy by each coordinate, starting from that of the best constant."""
         batch = task.first(GAIN_ROWS)
         task.model.eval()
@@ -212,7 +212,7 @@ class CrossEntropy(BaseTrainingLoss):
         losses = self.per_prefix(task.model, z, batch, task.prefix_sum.estimator)
         return prefix_gains(losses, torch.special.entr(shares).sum())
 
-    def network_spectrum(self, task: Task, codes: np.ndarray, batch: dict[str, Tensor]) -> np.ndarray:
+    def network_spectrum(self, task: TrainingTask, codes: np.ndarray, batch: dict[str, Tensor]) -> np.ndarray:
         """Return the decrease of the cross-entropy by each coordinate."""
         return self._gains(task)
 

@@ -26,7 +26,7 @@ from firstk.solvers.gradient.losses.base import (
 
 if TYPE_CHECKING:
     from firstk.solvers.gradient.networks import Model
-    from firstk.solvers.gradient.task import Task
+    from firstk.solvers.gradient.task import TrainingTask
 
 # Relative ridge of the curvature, which is zero for coordinates that are in no prefix with weight.
 _RIDGE = 1e-10
@@ -71,7 +71,11 @@ class LeastSquares(BaseTrainingLoss):
         encoder = cls.in_training_coordinates(request, R, axes)
         if request.ordering.starts_tied:
             return Initial(encoder, axes.T)
-        return Initial(encoder, _best_shared(request, axes))
+        # The least-squares decoder of these axes, (q, d).
+        q = request.quadratic
+        G = axes @ q.gram @ axes.T
+        ridge = 1e-12 * np.trace(G) / len(G)
+        return Initial(encoder, np.linalg.solve(G + ridge * np.eye(len(G)), axes @ q.cross).T)
 
     @classmethod
     def random_initial(
@@ -148,7 +152,7 @@ class LeastSquares(BaseTrainingLoss):
         blocks = request.ordering.blocks(len(code.components))
         return shared_form(code, request.ordering.residual, blocks, request.objective.conventions.scaling)
 
-    def network_spectrum(self, task: Task, codes: np.ndarray, batch: dict[str, Tensor]) -> np.ndarray:
+    def network_spectrum(self, task: TrainingTask, codes: np.ndarray, batch: dict[str, Tensor]) -> np.ndarray:
         """Return the decrease of the squared error by each coordinate."""
         target, bias = batch["target"], task.model.bias
         assert bias is not None
@@ -161,14 +165,6 @@ class LeastSquares(BaseTrainingLoss):
         B = code.components
         shared = np.linalg.lstsq(B @ q.gram @ B.T, B @ q.cross, rcond=None)[0].T
         return replace(code, shared=shared), q.total
-
-
-def _best_shared(request: FitRequest, B: np.ndarray) -> np.ndarray:
-    """Return the least-squares decoder of these axes, (q, d)."""
-    q = request.quadratic
-    G = B @ q.gram @ B.T
-    ridge = 1e-12 * np.trace(G) / len(G)
-    return np.linalg.solve(G + ridge * np.eye(len(G)), B @ q.cross).T
 
 
 def _decoder(model: Model) -> Tensor:

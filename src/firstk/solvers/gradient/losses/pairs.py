@@ -31,7 +31,7 @@ class PairObjective(Protocol):
         """Return the scores to train on; `over_all` gathers a column from all processes."""
 
 
-class Pairs(BaseTrainingLoss):
+class PairLoss(BaseTrainingLoss):
     """Base of both losses of pairs: cosines after truncation; the weight of prefix 1 is zero.
 
     Pairs are compared with pairs, so the loss is not a sum over rows and prefixes are never sampled. Settings:
@@ -43,12 +43,12 @@ class Pairs(BaseTrainingLoss):
 
     @classmethod
     def for_statistics(cls, statistics: Statistics) -> type[BaseTrainingLoss]:
-        """Return `ScoredPairs` if scores differ, else `Positives`."""
+        """Return `ScoredPairLoss` if scores differ, else `Positives`."""
         moments = statistics.moments
-        return ScoredPairs if isinstance(moments, PairMoments) and moments.scored else Positives
+        return ScoredPairLoss if isinstance(moments, PairMoments) and moments.scored else Positives
 
 
-class Positives(Pairs):
+class Positives(PairLoss):
     """InfoNCE among the pairs of a batch."""
 
     # Pairs are few and overfit early: a short run from the axes of the pencil (figures in docs/decisions/solvers.md).
@@ -70,7 +70,7 @@ def _info_nce(queries: Tensor, positives: Tensor, prefix_sum: PrefixSum, tempera
     return info_nce(queries, documents, targets=own, omega=prefix_sum.weights, temperature=temperature)
 
 
-class ScoredPairs(Pairs):
+class ScoredPairLoss(PairLoss):
     """CoSENT: the pair with the higher score should have the higher cosine.
 
     It uses only the order of the scores, because their range, zero and spacing depend on the annotators.

@@ -1,0 +1,143 @@
+"""The cut-off on short codes that stands for a cosine of the raw vectors, with what it gets wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from firstk._base.checks import bad_parameter, check_prefix, is_real
+from firstk._base.rows import unit_rows
+from firstk.data.task import Rows, Search
+from firstk.encoder.fitted import check_fitted
+from firstk.exceptions import InvalidInputError
+from firstk.quality.paired import DRAWS, interval
+
+# Steps of a cut-off between -1 and 1, and pairs that are compared at a time.
+STEPS, _BLOCK = 20_000, 1 << 22
+# Rows whose pairs are looked at.
+MOST_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A cut-off on short codes for one on raw vectors.
+
+    Attributes
+    ----------
+    cosine : float
+        Of the raw vectors.
+    k : int
+    cut : float
+        The cosine of codes of k coordinates from which on as many pairs match.
+    false_matches : float
+        Share of the pairs at or above `cut` whose raw cosine is below `cosine`.
+    misses : float
+        Share of the pairs at or above `cosine` whose codes are below `cut`.
+    false_ends, miss_ends : (float, float)
+        Ends of their 95 % intervals, over rows.
+    matches : int
+        Pairs at or above `cosine` that the rates are of.
+    """
+
+    cosine: float
+    k: int
+    cut: float
+    false_matches: float
+    misses: float
+    false_ends: tuple[float, float]
+    miss_ends: tuple[float, float]
+    matches: int
+
+    def __str__(self) -> str:
+        ends = (f"({100 * low:.1f} to {100 * high:.1f} %)" for low, high in (self.false_ends, self.miss_ends))
+        false, missed = next(ends), next(ends)
+        return (
+            f"A raw cosine of {self.cosine:g} is {self.cut:.4f} at k = {self.k}. "
+            f"{100 * self.false_matches:.1f} % {false} of the pairs above are no matches of the raw vectors, and "
+            f"{100 * self.misses:.1f} % {missed} of their {self.matches:,} matches are missed."
+        )
+
+
+def matched_threshold(encoder: Any, data: Rows | Search, cosine: float, k: int) -> Threshold:
+    """Return the cut-off on codes of k coordinates that matches a cosine of the raw vectors.
+
+    On every other row (query) the cut-off is set so that as many pairs reach it as reach `cosine`; the rates are those
+    of the remaining ones.
+
+    Parameters
+    ----------
+    encoder : PrefixEncoder or FittedEncoder
+    data : Rows or Search
+        Held-out rows, among each other or among a reference; or queries among documents.
+    cosine : float in [-1, 1]
+        The cut-off in use on raw vectors.
+    k : int
+
+    Examples
+    --------
+    >>> from firstk import PrefixEncoder, Rows
+    >>> from firstk.data import load_digits
+    >>> digits = load_digits()
+    >>> encoder = PrefixEncoder(32).fit(digits.X_train)
+    >>> found = matched_threshold(encoder, Rows(digits.X_test, reference=Rows(digits.X_train)), 0.95, k=16)
+    >>> 0.5 < found.cut < 1, found.misses < 0.6
+    (True, True)
+    """
+    owner, fitted = "matched_threshold", check_fitted(encoder, "matched_threshold")
+    if not is_real(cosine) or not -1 <= cosine <= 1:
+        raise bad_parameter("cosine", owner, "a number in [-1, 1]", cosine)
+    if not isinstance(data, (Rows, Search)):
+        raise bad_parameter("data", owner, "Rows or a Search, whose rows can be compared", type(data).__name__)
+    k = check_prefix(k, fitted.d, owner)
+    search = isinstance(data, Search)
+    asked: Any = data.queries if isinstance(data, Search) else data.X
+    raw_asked, raw_stored = (unit_rows(fitted.vectors(X, owner=owner)) for X in (asked, data.stored))
+    code_asked = unit_rows(fitted.coordinates(asked, k, side="query" if search else "document", owner=owner))
+    code_stored = unit_rows(fitted.coordinates(data.stored, k, owner=owner))
+    alone = not search and data.reference is None  # type: ignore[union-attr]
+    picked = np.unique(np.linspace(0, len(raw_asked) - 1, min(len(raw_asked), MOST_ROWS)).round().astype(int))
+
+    def pairs(rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield whether pairs match by their raw cosines, and the steps of their codes' cosines."""
+        size = max(1, _BLOCK // len(raw_stored))
+        for start in range(0, len(rows), size):
+            part = rows[start : start + size]
+            matched = raw_asked[part] @ raw_stored.T >= cosine
+            short = code_asked[part] @ code_stored.T
+            step = np.clip((short + 1) / 2 * STEPS, 0, STEPS).astype(np.int64)
+            if alone:  # a row is no pair with itself
+                matched[np.arange(len(part)), part], step[np.arange(len(part)), part] = False, 0
+            yield matched, step
+
+    counts, matches = np.zeros(STEPS + 1, dtype=np.int64), 0
+    for matched, step in pairs(picked[::2]):
+        counts += np.bincount(step.ravel(), minlength=STEPS + 1)
+        matches += int(matched.sum())
+    reached = counts[::-1].cumsum()[::-1]
+    cut = int(np.abs(reached - matches).argmin())
+    table = np.concatenate(
+        [
+            np.stack([(m & (s >= cut)).sum(axis=1), (s >= cut).sum(axis=1), m.sum(axis=1)], axis=1)
+            for m, s in pairs(picked[1::2])
+        ]
+        or [np.zeros((0, 3), dtype=np.int64)]
+    )  # (rows, both | codes | raw vectors)
+    if not matches or not table[:, 2].sum() or not table[:, 1].sum():
+        raise InvalidInputError(
+            f"No {len(picked):,} rows have pairs with a raw cosine of {cosine:g} on both halves: there is nothing to "
+            "match. Ask for a lower cosine, or give more rows."
+        )
+    drawn = np.random.default_rng(0).multinomial(len(table), np.full(len(table), 1 / len(table)), size=DRAWS) @ table
+
+    def rate(of: int, sums: np.ndarray) -> np.ndarray:
+        return 1 - sums[..., 0] / np.maximum(sums[..., of], 1)
+
+    ends = [tuple(float(end) for end in interval(rate(of, drawn))) for of in (1, 2)]
+    whole = table.sum(axis=0)
+    return Threshold(
+        float(cosine), k, 2 * cut / STEPS - 1, float(rate(1, whole)), float(rate(2, whole)), ends[0], ends[1],  # type: ignore[arg-type]
+        int(whole[2]),
+    )  # fmt: skip

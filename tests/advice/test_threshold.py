@@ -1,0 +1,66 @@
+"""The cut-off on short codes for a raw cosine, against a loop over all pairs."""
+
+import numpy as np
+import pytest
+
+from firstk import PrefixEncoder, Rows, Search
+from firstk.advice.threshold import matched_threshold
+from firstk.exceptions import InvalidInputError
+from firstk.objectives import Similarity
+
+
+@pytest.fixture(scope="module")
+def task():
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(260, 8)) * np.arange(1, 9) ** -1.0).astype(np.float32)
+    return PrefixEncoder(8, objective="similarity").fit(X[:200]), X[200:], X[:200]
+
+
+def unit(Z):
+    return Z / np.linalg.norm(Z, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_rates_are_those_of_a_loop_over_pairs(task, alone):
+    encoder, X, reference = task
+    data = Rows(X) if alone else Rows(X, reference=Rows(reference))
+    found = matched_threshold(encoder, data, 0.8, k=3)
+
+    stored = X if alone else reference
+    raw, short = (
+        unit(X) @ unit(stored).T,
+        unit(encoder.encode_document(X)[:, :3]) @ unit(encoder.encode_document(stored)[:, :3]).T,
+    )
+    pairs = [(i, j) for i in range(1, len(X), 2) for j in range(len(stored)) if not (alone and i == j)]
+    both = sum(raw[p] >= 0.8 and short[p] >= found.cut for p in pairs)
+    matches, above = sum(raw[p] >= 0.8 for p in pairs), sum(short[p] >= found.cut for p in pairs)
+    assert found.matches == matches
+    assert found.misses == pytest.approx(1 - both / matches, abs=0.01)
+    assert found.false_matches == pytest.approx(1 - both / above, abs=0.01)
+    assert found.miss_ends[0] <= found.misses <= found.miss_ends[1]
+    even = [(i, j) for i in range(0, len(X), 2) for j in range(len(stored)) if not (alone and i == j)]
+    as_many = sum(short[p] >= found.cut for p in even), sum(raw[p] >= 0.8 for p in even)
+    assert as_many[0] == pytest.approx(as_many[1], abs=3)
+
+
+def test_all_coordinates_keep_the_threshold(task):
+    _, X, reference = task
+    exact = PrefixEncoder(8, objective=Similarity(keep="dot_products")).fit(reference)
+    found = matched_threshold(exact, Search(X, reference, None), 0.7, k=8)
+
+    assert found.cut == pytest.approx(0.7, abs=0.01)
+    assert found.misses < 0.02
+    assert str(found).startswith("A raw cosine of 0.7 is ")
+
+
+@pytest.mark.parametrize("cosine", [1.2, -2, "0.8", float("nan")])
+def test_no_cosine_is_refused(task, cosine):
+    encoder, X, _ = task
+    with pytest.raises(InvalidInputError, match=r"a number in \[-1, 1\]"):
+        matched_threshold(encoder, Rows(X), cosine, k=3)
+
+
+def test_a_cosine_that_no_pair_has_is_refused(task):
+    encoder, X, _ = task
+    with pytest.raises(InvalidInputError, match="nothing to match"):
+        matched_threshold(encoder, Rows(X), 1.0, k=3)
