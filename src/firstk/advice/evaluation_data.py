@@ -363,7 +363,7 @@ def _fingerprints(stream: Stream, parts: HoldOut) -> set[str]:
     """Return the fingerprints of the rows that are not held out: with labels, and of the vectors alone."""
     both, alone, start = Fingerprint(), Fingerprint(), 0
     for batch in stream.batches():
-        rest = dict(parts.split(batch, start).rest)
+        rest = dict(parts.split(batch, start)[0])
         start += len_of(batch)
         if not len_of(rest):
             continue

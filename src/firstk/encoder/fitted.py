@@ -445,15 +445,9 @@ class FittedEncoder:
 
         Parameters
         ----------
-        path : path
-        curve : PrefixCurve, optional
-            Quality against k, kept with the model and shown on its card.
-        choice : Choice, optional
-            What to store, kept and shown with it.
-        source_model : str, optional
-            Name of the model that made the vectors.
-        extra : mapping of str or bytes, optional
-            What further files hold, by name; :func:`firstk.encoder.storage.folder.read_extra` reads them.
+        path, curve, choice, source_model, extra
+            As in :meth:`firstk.PrefixEncoder.save`; :func:`firstk.encoder.storage.folder.read_extra` reads further
+            files.
         """
         config, arrays, card = self._stored(curve, choice, source_model)
         return write_model(path, config, arrays, card=card, extra=extra)

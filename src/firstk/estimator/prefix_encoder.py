@@ -98,27 +98,23 @@ def _has_partial_fit(self: PrefixEncoder) -> bool:
 
 
 def _has(part: str) -> Callable[[PrefixEncoder], bool]:
-    """Return a check that the objective has a part: "decoder" or "head"."""
+    """Return a check that the objective has a part: "decoder", "head", or "probabilities" of classes."""
 
     def check(self: PrefixEncoder) -> bool:
         if not self.__sklearn_is_fitted__():
             return objectives.provides(self.objective, part)
-        if getattr(self.encoder_, part) is None:
-            objective = self.encoder_.record.objective
-            raise AttributeError(f"Objective '{objective}' has no {part}, so this has no meaning for it.")
+        encoder = self.encoder_
+        if part != "probabilities":
+            has = getattr(encoder, part) is not None
+        else:
+            has = encoder.head is not None and objectives.provides(self.objective_, part)
+        if not has:
+            raise AttributeError(
+                f"Objective '{encoder.record.objective}' has no {part}, so this has no meaning for it."
+            )
         return True
 
     return check
-
-
-def _has_probabilities(self: PrefixEncoder) -> bool:
-    """Tell whether scores of the head are log-probabilities of classes, up to a constant."""
-    if not self.__sklearn_is_fitted__():
-        return objectives.gives_probabilities(self.objective)
-    objective = self.encoder_.record.objective
-    if self.encoder_.head is None or not objectives.gives_probabilities(self.objective_):
-        raise AttributeError(f"Objective '{objective}' gives no probabilities, so this has no meaning for it.")
-    return True
 
 
 class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin, NestedParameters):
@@ -357,8 +353,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         scores : array-like of shape (n,), optional
             To what degree. None (or equal scores): all are positives.
         """
-        pairs = Pairs(left, right, scores)  # type: ignore[arg-type]
-        return self.fit_problem(self.problem(pairs=True).seeded(), pairs)
+        return self.fit(Pairs(left, right, scores))  # type: ignore[arg-type]
 
     def fit_search(
         self,
@@ -385,8 +380,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
             judgement_rows(relevance, query_ids, document_ids), len(right), len(left), "PrefixEncoder.fit_search"
         )
         positive = table[table[:, 2] > 0]
-        pairs = Pairs(left[positive[:, 0]], right[positive[:, 1]], documents=right)
-        return self.fit_problem(self.problem(pairs=True).seeded(), pairs)
+        return self.fit(Pairs(left[positive[:, 0]], right[positive[:, 1]], documents=right))
 
     def partial_fit_pairs(self, left: MatrixLike, right: MatrixLike, scores: ArrayLike | None = None) -> PrefixEncoder:
         """Take in more pairs; exact but for mined neighbors and "auto" choices, which see a fixed sample."""
@@ -519,7 +513,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
     def trace_(self) -> list[dict[str, float]]:
         """History of training: epoch, loss, seconds, distances to a closed form; empty for closed forms."""
         _ = self.encoder_
-        return list(self._statistics.derived.get("trace", [])) if hasattr(self, "_statistics") else []
+        return list(self._statistics.trace) if hasattr(self, "_statistics") else []
 
     @property
     def mean_(self) -> np.ndarray:
@@ -656,7 +650,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
             return labels
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    @available_if(_has_probabilities)
+    @available_if(_has("probabilities"))
     def predict_proba(self, X: MatrixLike, k: int | None = None) -> np.ndarray:
         """Predict the probability of each class from the first k coordinates, (n, C); columns as in `classes_`.
 
@@ -667,14 +661,14 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         probabilities: np.ndarray = softmax(scores.astype(np.float64), axis=1)
         return probabilities
 
-    @available_if(_has_probabilities)
+    @available_if(_has("probabilities"))
     def predict_log_proba(self, X: MatrixLike, k: int | None = None) -> np.ndarray:
         """Return the logarithm of ``predict_proba``, without its underflow."""
         scores = self.encoder_.read_out(checked_rows(self, X), k, owner="PrefixEncoder.predict_log_proba")
         logarithms: np.ndarray = log_softmax(scores.astype(np.float64), axis=1)
         return logarithms
 
-    @available_if(_has_probabilities)
+    @available_if(_has("probabilities"))
     def decision_function(self, X: MatrixLike, k: int | None = None) -> np.ndarray:
         """Return the score of each class from the first k coordinates, (n, C); of two classes the difference, (n,)."""
         scores = self.encoder_.read_out(checked_rows(self, X), k, owner="PrefixEncoder.decision_function")

@@ -62,7 +62,6 @@ __all__ = [
     "ShrinkageObjective",
     "Similarity",
     "Variance",
-    "gives_probabilities",
     "image_patches",
     "provides",
     "registered",
@@ -72,15 +71,9 @@ __all__ = [
 
 
 def provides(objective: object, part: str) -> bool:
-    """Return whether an objective, fitted on rows, has a "decoder" or a "head"."""
-    found = resolve(objective).resolved(pairs=False)
-    return getattr(type(found), part) is not getattr(ClosedFormObjective, part)
-
-
-def gives_probabilities(objective: object) -> bool:
-    """Tell whether an object, or the objective of this name, has a head whose scores are log-probabilities."""
-    found = {**PUBLIC, **REGISTRY.internal}.get(objective, objective) if isinstance(objective, str) else objective
-    return bool(getattr(found, "probabilities", False))
+    """Return whether an objective, fitted on rows, has a "decoder", a "head", or "probabilities" of classes."""
+    found, base = type(resolve(objective).resolved(pairs=False)), getattr(ClosedFormObjective, part)
+    return getattr(found, part, base) is not base
 
 
 def restore(name: str, settings: dict[str, Any]) -> Objective:

@@ -101,22 +101,16 @@ class Similarity(ClosedFormObjective):
         _check_pair_settings(self.neighbor_weight, self.fidelity, self.temperature, "Similarity")
 
     def resolved(self, pairs: bool) -> Objective:
-        """Return the objective for pairs, or the one for rows."""
-        return self.for_pairs() if pairs else self.for_rows()
-
-    def for_rows(self) -> Neighbors | DotProducts | Variance:
-        """Return the objective for rows without pairs."""
+        """Return the objective for pairs, or the one for rows without pairs."""
+        if pairs:
+            shrinkage = "auto" if self.shrinkage == "default" else self.shrinkage
+            return Pairs(shrinkage, self.neighbor_weight, self.fidelity, self.temperature)
         if self.keep == "variance":
             return Variance(self.power)
         if self.keep == "dot_products":
             return DotProducts()
         mined = Projections if self.keep == "projections" else Neighbors
         return mined(0.5 if self.shrinkage == "default" else self.shrinkage)
-
-    def for_pairs(self) -> Pairs:
-        """Return the objective for pairs."""
-        shrinkage = "auto" if self.shrinkage == "default" else self.shrinkage
-        return Pairs(shrinkage, self.neighbor_weight, self.fidelity, self.temperature)
 
 
 @dataclass(frozen=True)
@@ -166,7 +160,7 @@ class Neighbors(ShrinkageObjective):
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return (sym E[x x'^T] of mined pairs, St of all rows)."""
         St = statistics.shared("St", lambda: rows_of(statistics).St)
-        M = statistics.once("mined", lambda: _varying(mined_agreement(statistics), St))
+        M = statistics.shared("mined", lambda: _varying(mined_agreement(statistics), St))
         return self.shrunk_pencil(Pencil(M=M), St, statistics.n_features)
 
 
@@ -252,20 +246,17 @@ class Pairs(ShrinkageObjective):
         if moments.rows < 2:
             raise InvalidInputError(f"Similarity needs at least two pairs to learn from. Got {moments.rows}.")
         St = statistics.shared("St", lambda: moments.St)
-        M = statistics.shared(("M", self.neighbor_weight), lambda: self._mixed(statistics, St))
-        return self.shrunk_pencil(Pencil(M=M), St, statistics.n_features)
 
-    def _mixed(self, statistics: Statistics, St: np.ndarray) -> np.ndarray:
-        """Return M, mixed from pairs and mined neighbors."""
-        moments, weight = pairs_of(statistics), number_or_zero(self.neighbor_weight)
-        own = statistics.shared("M", lambda: moments.agreement if moments.scored else moments.positive)
-        if not weight:
-            return own
-        mined = statistics.shared(
-            "unit mined",
-            lambda: statistics.once("mined", lambda: _unit(_varying(mined_agreement(statistics), St))),
-        )
-        return (1 - weight) * statistics.shared("unit M", lambda: _unit(own)) + weight * mined
+        def mixed() -> np.ndarray:
+            weight = number_or_zero(self.neighbor_weight)
+            own = statistics.shared("M", lambda: moments.agreement if moments.scored else moments.positive)
+            if not weight:
+                return own
+            mined = statistics.shared("unit mined", lambda: _unit(_varying(mined_agreement(statistics), St)))
+            return (1 - weight) * statistics.shared("unit M", lambda: _unit(own)) + weight * mined
+
+        M = statistics.shared(("M", self.neighbor_weight), mixed)
+        return self.shrunk_pencil(Pencil(M=M), St, statistics.n_features)
 
     def candidates(self) -> tuple[Pairs, ...]:
         """Return the grid of candidates for the settings that are "auto"."""

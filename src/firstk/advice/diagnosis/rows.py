@@ -23,7 +23,7 @@ from firstk.exceptions import InvalidInputError
 from firstk.moments.fingerprint import joined_hashes, row_hashes
 from firstk.moments.moments import Moments
 from firstk.moments.statistics import RowSample
-from firstk.moments.stream import Accumulated, Chunk, Chunks, Columns, HashHoldOut, accumulate, joined
+from firstk.moments.stream import Accumulated, Chunk, Chunks, Columns, HoldOut, accumulate, joined
 from firstk.moments.targets import as_labels, check_labels, check_targets
 
 Kind = Literal["none", "labels", "targets"]
@@ -195,7 +195,7 @@ def gather_batches(
         raise InvalidInputError(f"{OWNER} needs at least two rows. Got 0: pass a file with rows.")
     collector = _Collector(rows, width, settled_kind(first[1], kind))
     full = (batch for batch in chain([first], batches) if np.shape(batch[0])[0])
-    return collector.finish(accumulate(collector.collect, collector.chunks(full), HashHoldOut(0.0), progress=progress))
+    return collector.finish(accumulate(collector.collect, collector.chunks(full), HoldOut.nothing(), progress=progress))
 
 
 def settled_kind(y: ArrayLike | None, kind: str) -> Kind:
