@@ -100,8 +100,13 @@ def to_faiss(
     if documents is None:
         if ids is not None:
             raise InvalidInputError("The 'ids' of to_faiss belong to 'documents'. Got no documents: pass both.")
-        chosen = _settled_side(codes, side)
-        return transformed(faiss, codes, k, _store(faiss, k, index, codes.metric), chosen)
+        if side is None and not _one_mean(codes):
+            raise InvalidInputError(
+                "This encoder subtracts different means from queries and documents, but an index has one transform. "
+                "Pass documents=..., or side='document' to add and as_side(index, encoder, 'query') to search."
+            )
+        check_choice(side or "document", _SIDES, "side", _OWNER)
+        return transformed(faiss, codes, k, _store(faiss, k, index, codes.metric), side or "document")
     if side is not None:
         raise InvalidInputError("With 'documents', to_faiss handles both sides itself. Omit 'side'.")
     rows = Documents.of(documents, codes.encoder.p, _OWNER, "documents")
@@ -191,7 +196,14 @@ def load(path: str | Path) -> PreTransform:
         check_regular(file)
     else:
         raise CorruptModelError(f"'{file}' is not a faiss index: there is no such file.")
-    _check_checksum(file)
+    # Files written by faiss itself have no checksum.
+    size = file.stat().st_size - len(_MARK) - hashlib.sha256().digest_size
+    if size >= 0:
+        with file.open("rb") as stream:
+            stream.seek(size)
+            mark, stored = stream.read(len(_MARK)), stream.read()
+        if mark == _MARK and stored != _digest(file, size):
+            raise CorruptModelError(f"'{file}' does not match its own checksum: it is damaged. Copy or write it again.")
     try:
         index = faiss.read_index(str(file))
     except (RuntimeError, MemoryError) as error:
@@ -210,18 +222,6 @@ def _digest(file: Path, size: int) -> bytes:
     return digest.digest()
 
 
-def _check_checksum(file: Path) -> None:
-    """Raise an error if the checksum is wrong; files written by faiss itself have none."""
-    size = file.stat().st_size - len(_MARK) - hashlib.sha256().digest_size
-    if size < 0:
-        return
-    with file.open("rb") as stream:
-        stream.seek(size)
-        mark, stored = stream.read(len(_MARK)), stream.read()
-    if mark == _MARK and stored != _digest(file, size):
-        raise CorruptModelError(f"'{file}' does not match its own checksum: it is damaged. Copy or write it again.")
-
-
 def check_linear(codes: Codes) -> None:
     """Raise an error for an encoder that is a network."""
     if codes.encoder.network is not None:
@@ -233,17 +233,6 @@ def check_linear(codes: Codes) -> None:
 
 def _one_mean(codes: Codes) -> bool:
     return np.array_equal(codes.encoder.mean, codes.encoder.query_mean)
-
-
-def _settled_side(codes: Codes, side: str | None) -> str:
-    if side is not None:
-        return check_choice(side, _SIDES, "side", _OWNER)
-    if not _one_mean(codes):
-        raise InvalidInputError(
-            "This encoder subtracts different means from queries and documents, but an index has one transform. "
-            "Pass documents=..., or side='document' to add and as_side(index, encoder, 'query') to search."
-        )
-    return "document"
 
 
 def _store(faiss: ModuleType, k: int, description: str, metric: str, *, with_ids: bool = False) -> Index:
