@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from firstk import Fisher, PrefixEncoder, Regression, Rows
 from firstk._base import progress
 from firstk.estimator import auto as selection
-from firstk.estimator.race import Race
+from firstk.estimator.auto import Race
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.bootstrap import MeanScore
 from firstk.moments.moments import Moments
@@ -228,9 +228,15 @@ def test_seen_documents_are_asked_about_where_every_fold_has_ten_queries(monkeyp
 
 
 def test_documents_are_held_out_where_there_is_one_a_fold():
-    np.testing.assert_array_equal(selection._documents(np.eye(5)[[0, 1, 1, 2, 3, 4]]), [0, 1, 1, 2, 3, 4])
+    def sample(right):
+        kept = RowSample(len(right))
+        kept.priority, kept.columns = np.arange(len(right), dtype=np.uint64), {"right": right}
+        return kept
+
+    unseen, _ = selection._pair_folds(sample(np.eye(5)[[0, 1, 1, 2, 3, 4]]), 6)
+    assert [held.tolist() for _, held in unseen] == [[0], [1, 2], [3], [4], [5]]
     with pytest.raises(InvalidInputError, match=r"at least 5 different right sides\. Got 4"):
-        selection._documents(np.eye(4)[[0, 1, 1, 2, 3]])
+        selection._pair_folds(sample(np.eye(4)[[0, 1, 1, 2, 3]]), 5)
 
 
 @pytest.mark.parametrize("beside", ["scores", "y", None])

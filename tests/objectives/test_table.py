@@ -204,11 +204,13 @@ def test_the_line_of_the_table(objective):
 def test_default_shrinkages():
     assert Fisher().shrinkage == "auto"
     assert Regression().shrinkage is None
-    assert Similarity().for_pairs() == Pairs(shrinkage="auto", neighbor_weight="auto", fidelity=0.5, temperature=0.05)
-    assert Similarity().for_rows() == Neighbors(shrinkage=0.5)
-    assert Similarity(keep="dot_products").for_rows() == DotProducts()
-    assert Similarity(keep="projections").for_rows() == Projections(shrinkage=0.5)
-    assert Similarity(keep="variance").for_rows() == Variance(power=0.5)
+    assert Similarity().resolved(pairs=True) == Pairs(
+        shrinkage="auto", neighbor_weight="auto", fidelity=0.5, temperature=0.05
+    )
+    assert Similarity().resolved(pairs=False) == Neighbors(shrinkage=0.5)
+    assert Similarity(keep="dot_products").resolved(pairs=False) == DotProducts()
+    assert Similarity(keep="projections").resolved(pairs=False) == Projections(shrinkage=0.5)
+    assert Similarity(keep="variance").resolved(pairs=False) == Variance(power=0.5)
     for objective in (Reconstruction(), DotProducts(), Variance(), Mixture(), Denoising()):
         assert not hasattr(objective, "shrinkage")
 

@@ -219,8 +219,3 @@ def _some(value: object) -> str | None:
         return None
     text = str(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _printable(line: str) -> str:
-    """Return a line that a terminal only shows: a model from elsewhere may hold anything in its texts."""
-    return "".join(sign if sign.isprintable() else "?" for sign in line)
