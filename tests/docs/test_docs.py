@@ -215,8 +215,8 @@ def test_the_normative_table_is_that_of_the_code():
 def test_similarity_resolves_to_the_members_of_the_table():
     """The page speaks of three members with their own defaults; the public face must hand out those defaults."""
     face = objectives.Similarity()
-    assert face.for_pairs() == objectives.Pairs()
-    assert face.for_rows() == objectives.Neighbors()
+    assert face.resolved(pairs=True) == objectives.PairSimilarity()
+    assert face.resolved(pairs=False) == objectives.NeighborSimilarity()
     assert objectives.Similarity(keep="dot_products").for_rows() == objectives.DotProducts()
 
 

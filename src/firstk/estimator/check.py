@@ -243,7 +243,7 @@ class NewRows:
             )
         scatter = Scatter(self.moments.rows, self.moments.mean, self.moments.St)
         y = self.sample.columns.get("y")
-        among = SIZES
+        among: tuple[int, ...] = SIZES
         if sizes is not None:  # the largest number of rows that there are, and that the other profile has scores for
             fitting = [size for size in sizes if size <= len(self.sample)]
             if not fitting:

@@ -35,7 +35,7 @@ from firstk._base.checks import (
 )
 from firstk._base.progress import Verbose, showing
 from firstk._base.rows import as_dense, sliceable
-from firstk.contracts import Objective, ObjectiveName, Ordering, OrderingName, Solver, SolverName, Width
+from firstk.contracts import Objective, Ordering, Solver, Width
 from firstk.data.task import Data, Pairs, Rows, Search
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
@@ -60,9 +60,12 @@ from firstk.metrics.search import check_judgements
 from firstk.moments.pairs import PairMoments
 from firstk.moments.statistics import RowSample, Statistics, lowest_rows, sample_of_documents
 from firstk.moments.targets import one_column
+from firstk.objectives import ObjectiveName
+from firstk.orderings import OrderingName
 from firstk.quality.choice import Choice
 from firstk.quality.curve import PrefixCurve
 from firstk.quality.paired import CONFIDENCE
+from firstk.solvers import SolverName
 
 if TYPE_CHECKING:
     import faiss

@@ -246,7 +246,7 @@ class Problem:
             pinned=found.pinned,
         )
         record = self._record(encoder, objective, X.shape[0], Fingerprint.of(rows))
-        sample = lowest_rows(_weighty({"X": X, "weight": weight}))
+        sample = lowest_rows(_weighty({"X": X} if weight is None else {"X": X, "weight": weight}))
         return replace(encoder, record=record, sample=sample)
 
     def solve(self, statistics: Statistics, rows: Rows | None = None) -> FittedEncoder:

@@ -123,8 +123,10 @@ class HoldOut:
             wanted[slice(*np.searchsorted(wanted, here))] - start for wanted in (self.held, self.reference)
         )
         rest = np.delete(np.arange(len_of(columns)), held) if len(held) else slice(None)
-        kept = ({name: half_as_single(part[rows]) for name, part in columns.items()} for rows in (held, reference))
-        return {name: part[rest] for name, part in columns.items()}, *kept
+        first, second = (
+            {name: half_as_single(part[rows]) for name, part in columns.items()} for rows in (held, reference)
+        )
+        return {name: part[rest] for name, part in columns.items()}, first, second
 
 
 # -- what is accumulated -------------------------------------------------------------------------------------------

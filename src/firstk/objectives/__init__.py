@@ -5,7 +5,7 @@ The order of the coordinates is defined in `orderings`; statistics of the data a
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from firstk._base.checks import Registry
 from firstk.contracts import Objective, Supervision
@@ -18,8 +18,26 @@ from firstk.objectives.mixture import Mixture
 from firstk.objectives.noise import NOISES, GaussianNoise, Masking, image_patches
 from firstk.objectives.reconstruction import Reconstruction
 from firstk.objectives.regression import Regression
-from firstk.objectives.similarity import DotProducts, Neighbors, Pairs, Projections, Similarity, Variance
+from firstk.objectives.similarity import (
+    DotProducts,
+    NeighborSimilarity,
+    PairSimilarity,
+    Projections,
+    Similarity,
+    Variance,
+)
 
+# What an estimator's parameter may be called: the names of the registry.
+ObjectiveName = Literal[
+    "reconstruction",
+    "fisher",
+    "error_bound",
+    "classification",
+    "regression",
+    "similarity",
+    "mixture",
+    "denoising",
+]
 REGISTRY: Registry[Objective] = Registry(
     "objective",
     "Fisher()",
@@ -37,7 +55,10 @@ REGISTRY: Registry[Objective] = Registry(
         )
     },
     # What "similarity" resolves into.
-    internal={objective.name: objective for objective in (DotProducts, Neighbors, Pairs, Projections, Variance)},
+    internal={
+        objective.name: objective
+        for objective in (DotProducts, NeighborSimilarity, PairSimilarity, Projections, Variance)
+    },
     protocol=Objective,
     choices={"supervision": get_args(Supervision)},
 )
@@ -54,8 +75,8 @@ __all__ = [
     "LeastSquaresObjective",
     "Masking",
     "Mixture",
-    "Neighbors",
-    "Pairs",
+    "NeighborSimilarity",
+    "PairSimilarity",
     "Projections",
     "Reconstruction",
     "Regression",

@@ -104,12 +104,12 @@ class Similarity(ClosedFormObjective):
         """Return the objective for pairs, or the one for rows without pairs."""
         if pairs:
             shrinkage = "auto" if self.shrinkage == "default" else self.shrinkage
-            return Pairs(shrinkage, self.neighbor_weight, self.fidelity, self.temperature)
+            return PairSimilarity(shrinkage, self.neighbor_weight, self.fidelity, self.temperature)
         if self.keep == "variance":
             return Variance(self.power)
         if self.keep == "dot_products":
             return DotProducts()
-        mined = Projections if self.keep == "projections" else Neighbors
+        mined = Projections if self.keep == "projections" else NeighborSimilarity
         return mined(0.5 if self.shrinkage == "default" else self.shrinkage)
 
 
@@ -143,7 +143,7 @@ class DotProducts(LeastSquaresObjective):
 
 
 @dataclass(frozen=True)
-class Neighbors(ShrinkageObjective):
+class NeighborSimilarity(ShrinkageObjective):
     """Similarity from mined pairs, each row of a sample with its nearest neighbor: pencil (sym E[x x'^T], St)."""
 
     shrinkage: float | Literal["auto"] | None = 0.5
@@ -165,8 +165,8 @@ class Neighbors(ShrinkageObjective):
 
 
 @dataclass(frozen=True)
-class Projections(Neighbors):
-    """The nested spans of `Neighbors`, with codes that are projections of the vectors onto them.
+class Projections(NeighborSimilarity):
+    """The nested spans of `NeighborSimilarity`, with codes that are projections of the vectors onto them.
 
     Axes are orthonormal instead of orthonormal in St, and no mean is subtracted: mean and variances are those of the
     rows of the fit, and vectors of another kind have others. Cosines of codes are those of the projected vectors.
@@ -201,7 +201,7 @@ class Variance(ClosedFormObjective):
 
 
 @dataclass(frozen=True)
-class Pairs(ShrinkageObjective):
+class PairSimilarity(ShrinkageObjective):
     """Similarity from pairs: N = St of both sides; M = sym E[(s - mean s) x x'^T], or sym E[x x'^T] without scores.
 
     cov(s, <z_k, z'_k>) is the cumulative sum of gamma. Mined neighbors are mixed in with weight `neighbor_weight`, each
@@ -223,7 +223,7 @@ class Pairs(ShrinkageObjective):
     def check(self) -> None:
         """Raise an error for settings that are out of range."""
         super().check()
-        _check_pair_settings(self.neighbor_weight, self.fidelity, self.temperature, "Pairs")
+        _check_pair_settings(self.neighbor_weight, self.fidelity, self.temperature, "PairSimilarity")
 
     @property
     def sample_size(self) -> int:
@@ -258,7 +258,7 @@ class Pairs(ShrinkageObjective):
         M = statistics.shared(("M", self.neighbor_weight), mixed)
         return self.shrunk_pencil(Pencil(M=M), St, statistics.n_features)
 
-    def candidates(self) -> tuple[Pairs, ...]:
+    def candidates(self) -> tuple[PairSimilarity, ...]:
         """Return the grid of candidates for the settings that are "auto"."""
         if "auto" not in (self.shrinkage, self.neighbor_weight):
             return ()

@@ -17,11 +17,11 @@ from sklearn.utils import check_random_state
 
 from firstk._base.checks import bad_parameter, check_same_length, is_real
 from firstk._base.progress import Verbose, is_looked_at
-from firstk.contracts import ObjectiveName
 from firstk.data.task import Pairs, Rows
 from firstk.estimator.prefix_encoder import PrefixEncoder
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
 from firstk.integrations.sentence_transformers.export import append_encoder, check_prompts, uncentred
+from firstk.objectives import ObjectiveName
 from firstk.quality.curve import PrefixCurve
 
 _OWNER = "fit_sentence_transformer"

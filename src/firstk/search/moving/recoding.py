@@ -160,7 +160,7 @@ def _metric(facts: SourceFacts, recode: Recode) -> str:
 
 
 def _checked(facts: SourceFacts, recode: Recode) -> FittedEncoder:
-    encoder = check_fitted(recode.encoder, _OWNER)  # type: ignore[arg-type]
+    encoder = check_fitted(recode.encoder, _OWNER)
     if encoder.p != facts.width:
         raise InvalidInputError(
             f"The vectors of {facts.place} have {facts.width} numbers, and the encoder takes {encoder.p}. Use the "
