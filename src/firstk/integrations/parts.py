@@ -119,8 +119,8 @@ def _read(payload: object, number: int) -> tuple[Statistics | None, dict[str, An
     if not len(payload):
         raise InvalidInputError(f"{what} is empty, so it was lost: even a partition without rows gives bytes. {again}")
     arrays, facts = _arrays.from_bytes(bytes(payload), what, again)
-    if not (isinstance(facts.get("objective"), str) and (facts.get("rows") is None or is_int(facts["rows"]))):
-        raise CorruptModelError(f"{what} does not say what it is a part of. {again}")
+    if not (facts.get("rows") is None or is_int(facts["rows"])):
+        raise CorruptModelError(f"{what} has no number of rows. {again}")
     try:
         return (Statistics.from_arrays(arrays) if arrays else None), facts
     except CorruptModelError as error:
