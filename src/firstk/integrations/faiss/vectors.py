@@ -254,15 +254,24 @@ def _store(faiss: ModuleType, k: int, description: str, metric: str, *, with_ids
 def transformed(faiss: ModuleType, codes: Codes, k: int, store: Index, side: str) -> PreTransform:
     """Prepend the encoder to an index of codes: x to B_k (x - mean), then to unit norm if codes are normalized."""
     encoder = codes.encoder
-    centre = faiss.CenteringTransform(encoder.p)
     mean = encoder.query_mean if side == "query" else encoder.mean
+    return chained(faiss, store, mean, encoder.components[:k], unit=codes.unit)
+
+
+def chained(
+    faiss: ModuleType, store: Index, mean: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, *, unit: bool
+) -> PreTransform:
+    """Prepend ``weight (x - mean) + bias`` to an index, and normalization if rows are to have unit norm."""
+    d, p = weight.shape
+    centre, project = faiss.CenteringTransform(p), faiss.LinearTransform(p, d, bias is not None)
     faiss.copy_array_to_vector(mean.astype(np.float32), centre.mean)
-    project = faiss.LinearTransform(encoder.p, k, False)
-    faiss.copy_array_to_vector(encoder.components[:k].astype(np.float32).ravel(), project.A)
+    faiss.copy_array_to_vector(weight.astype(np.float32).ravel(), project.A)
+    if bias is not None:
+        faiss.copy_array_to_vector(bias.astype(np.float32), project.b)
     centre.is_trained = project.is_trained = True
     whole = faiss.IndexPreTransform(store)
-    if codes.unit:
-        whole.prepend_transform(faiss.NormalizationTransform(k, 2.0))
+    if unit:
+        whole.prepend_transform(faiss.NormalizationTransform(d, 2.0))
     whole.prepend_transform(project)
     whole.prepend_transform(centre)
     return whole
