@@ -190,7 +190,7 @@ def test_a_choice_needs_four_rows_a_fold(monkeypatch, n):
         assert [len(held) for _, held in folds_of(Fisher("auto"), columns, monkeypatch)] == [4] * 5
     else:
         pairs = {"left": columns["X"], "right": columns["X"], "scores": np.arange(n) / n}
-        with pytest.raises(InvalidInputError, match=r"Pairs needs at least 20 rows or pairs\. Got 19"):
+        with pytest.raises(InvalidInputError, match=r"PairSimilarity needs at least 20 rows or pairs\. Got 19"):
             folds_of(PairSimilarity("auto"), pairs, monkeypatch)
 
 

@@ -328,8 +328,6 @@ def check_rows(
     if now.share is not None:  # of variance, in as many axes as today's rows would be given
         spectrum = eigvalsh(rows.moments.St)
         best = float(spectrum[-k:].sum() / spectrum.sum())
-    least = 1 - tolerance
-    fine = FINE if all(one.ratio_low >= least for one in kept) else UNCLEAR
     notes = []
     if not then.held_out:
         notes.append(
@@ -341,7 +339,7 @@ def check_rows(
             "save it with held_out=(X, y), or give rows of that time with labels (against)."
         )
     return CheckReport(
-        verdict=REFIT if any(one.ratio_high < least for one in kept) else fine,
+        verdict=verdict_of(kept, tolerance),
         k=k,
         rows=now.rows,
         rows_then=then.rows,
@@ -408,6 +406,14 @@ def _kept(metric: str, then: ScoreTable, now: ScoreTable, k: int, confidence: fl
         size,
         z * of_profile,
     )
+
+
+def verdict_of(kept: tuple[Kept, ...], tolerance: float) -> str:
+    """Return what the intervals say: "refit" where one lies below what may be lost, "fine" where all lie above."""
+    least = 1 - tolerance
+    if any(one.ratio_high < least for one in kept):
+        return REFIT
+    return FINE if all(one.ratio_low >= least for one in kept) else UNCLEAR
 
 
 def _percent(share: float) -> str:
