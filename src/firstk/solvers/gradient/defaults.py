@@ -79,10 +79,8 @@ def settled(task: TrainingTask, settings: Gradient) -> TrainingPlan:
     own["epochs"] = settings.epochs
     if settings.epochs == "auto" and full:
         own["epochs"] = 1000 if precondition else 300 if optimizer == "lbfgs" else 3000  # 1 L-BFGS step: 20 iterations
-    elif settings.epochs == "auto":  # fewer if rows are many and enough steps are made, more if few
-        loss, per_epoch = task.training_loss, max(1, task.n // own["batch_size"])
-        usual = min(loss.epochs, max(loss.fewest_epochs, -(-loss.enough_steps // per_epoch))) if linear else 20
-        own["epochs"] = max(usual, -(-loss.steps // per_epoch))
+    elif settings.epochs == "auto":
+        own["epochs"] = passes(task, own["batch_size"])
     own["patience"] = own["patience"] if task.held else None
     return TrainingPlan(
         optimizer=optimizer,
@@ -91,6 +89,13 @@ def settled(task: TrainingTask, settings: Gradient) -> TrainingPlan:
         tolerance=settings.tolerance,
         **own,
     )
+
+
+def passes(task: TrainingTask, batch_size: int) -> int:
+    """Return the number of passes over the rows: fewer if rows are many and enough steps are made, more if few."""
+    loss, per_epoch = task.training_loss, max(1, task.n // batch_size)
+    usual = min(loss.epochs, max(loss.fewest_epochs, -(-loss.enough_steps // per_epoch))) if task.model.linear else 20
+    return max(usual, -(-loss.steps // per_epoch))
 
 
 def _learning_rate(task: TrainingTask, optimizer: str, precondition: bool) -> float:
