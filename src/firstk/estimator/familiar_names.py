@@ -94,7 +94,8 @@ class FamiliarNames:
         self._moments(name)
         moments = self._statistics.in_full_coordinates().moments
         assert isinstance(moments, Moments)
-        return encoder.spectrum - np.square(encoder.components @ moments.mean)  # these codes are not centred
+        means: np.ndarray = encoder.components @ moments.mean  # these codes are not centred
+        return encoder.spectrum - np.square(means)
 
     def _weight(self) -> float:
         return float(self._moments("The variance of each coordinate").n)
