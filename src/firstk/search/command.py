@@ -171,7 +171,7 @@ def _time(seconds: float) -> str:
 
 
 def search(
-    source: Annotated[
+    origin: Annotated[
         str,
         typer.Argument(metavar="SOURCE", help="A short file, a saved index, or a store as SCHEME:PLACE#NAME."),
     ],
@@ -213,7 +213,7 @@ def search(
     check_new(out, force=force)
     opened = open_vectors(queries, vectors)
     encoder = None if model is None else FittedEncoder.load(model)
-    found = ask(source, opened, limit, model=encoder, shortlist=shortlist, ids=ids, vectors=vectors)
+    found = ask(origin, opened, limit, model=encoder, shortlist=shortlist, ids=ids, vectors=vectors)
     names = _names(opened, ids)
     raw = None if against is None else ask(against, opened, limit, ids=ids, vectors=vectors)
     told = [f"{number_of(len(names), 'query', 'queries')} asked of {found.place}, {limit} results each."]
