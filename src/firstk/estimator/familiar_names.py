@@ -94,8 +94,9 @@ class FamiliarNames:
         self._moments(name)
         moments = self._statistics.in_full_coordinates().moments
         assert isinstance(moments, Moments)
-        means: np.ndarray = encoder.components @ moments.mean  # these codes are not centred
-        return encoder.spectrum - np.square(means)
+        # These codes are not centred.
+        variances: np.ndarray = encoder.spectrum - np.square(encoder.components @ moments.mean)
+        return variances
 
     def _weight(self) -> float:
         return float(self._moments("The variance of each coordinate").n)
