@@ -97,7 +97,7 @@ def test_equal_rows_come_in_the_order_of_their_ids():
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_answers_do_not_depend_on_batches_and_threads(engine, monkeypatch):
-    monkeypatch.setattr("firstk.search.codes.index._TILES", 2)
+    monkeypatch.setattr("firstk.search.codes.index._ROWS", 64)
     index = CodeIndex.fit(X, encoder=ENCODER, bytes=8, engine=engine)
     whole = index.search(Q, 9, threads=1)
     for threads in (2, 3, 7, None):
