@@ -5,7 +5,6 @@ Once to a store and once to a file here; ``python -m benchmarks.moves`` and the 
 
 from __future__ import annotations
 
-import sys
 from contextlib import closing
 
 import numpy as np
@@ -14,7 +13,7 @@ from benchmarks.moves import K, killed_moves, prepare, wrong_rows
 
 from firstk import PrefixEncoder
 from firstk.exceptions import InvalidInputError
-from firstk.search.moving import Recode, move
+from firstk.search.moving import Recode, move, targets
 from firstk.search.stores import connect, push
 
 
@@ -70,7 +69,7 @@ def test_a_move_between_files_that_was_killed_while_comparing_is_resumed(tmp_pat
     source, target = tmp_path / "rows.parquet", tmp_path / "out.parquet"
     recode = Recode(PrefixEncoder.load(tmp_path / "model"), K, precision="int8")
     with monkeypatch.context() as killing:
-        killing.setattr(sys.modules[move.__module__], "_compare_files", _killed)
+        killing.setattr(targets.FileTarget, "read", _killed)
         with pytest.raises(KeyboardInterrupt):
             move(source, target, recode)
     held = target.read_bytes()

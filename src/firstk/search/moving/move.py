@@ -7,24 +7,18 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from firstk import transform_files
-from firstk._base.atomic_file import check_new
 from firstk._base.checks import check_count
 from firstk._base.concurrency import prefetch
-from firstk.data.files import CodeRecord, VectorTable, format_of, must_be_restored, open_vectors
-from firstk.data.remote import place_of, shown, shown_place
-from firstk.estimator import Encoding
+from firstk.data.files import must_be_restored
+from firstk.data.remote import place_of, shown
 from firstk.exceptions import InvalidInputError
 from firstk.search.moving.checksum import Checksum
 from firstk.search.moving.contract import Moved, MovePlan, Progress, Recode, SourceFacts
-from firstk.search.moving.recoding import for_file, stays_stored
+from firstk.search.moving.recoding import stays_stored
 from firstk.search.moving.sources import AnySource, FileSource, SourceSample, StoreSource, open_source
 from firstk.search.moving.targets import FileTarget, StoreTarget
 from firstk.search.stores import connect, engine_class, is_address, place_and_name
@@ -101,9 +95,6 @@ def move(
     _check_apart(source, target)
     with closing(open_source(source, vectors=vectors, ids=ids, columns=columns, nan=nan)) as opened:
         begin(opened.facts.rows)
-        # Columns of files have types that payloads do not, such as dates.
-        if isinstance(opened, FileSource) and _is_file(target) and not opened.facts.coded:
-            return _move_files(opened, source, target, recode, columns, resume, force, verify, progress, start)
         opened = _as_needed(opened, target, recode)
         with closing(_target(target, opened, recode)) as into:
             sent = _copied(opened, into, batch, resume, force, verify, progress)
@@ -119,9 +110,9 @@ def move(
                 bytes_per_vector=into.bytes_per_vector,
                 source_bytes_per_vector=opened.facts.bytes_per_vector,
                 decoded_from=_decoded_from(opened.facts, target, recode),
-                checksum=sent.text,
+                checksum=sent.text if "ids" in into.compared else "",
                 verified=verify,
-                compared=("rows", "ids", "payloads", "codes") if verify else (),
+                compared=into.compared if verify else (),
                 left_out=into.left_out,
                 seconds=time.perf_counter() - start,
             )
@@ -139,13 +130,13 @@ def _copied(
     """Copy all rows, encoded on the way, read them back and compare; return the checksum of what was sent."""
     into.begin(source, resume=resume, force=force)
     sent, found = (Checksum(into.k, unit=into.unit, precision=into.precision) for _ in range(2))
-    with closing(prefetch(source.read(batch))) as parts:
+    with closing(prefetch(into.rows_of(source, batch))) as parts:
         for rows in parts:
             if len(rows.ids):
                 sent.add(*into.write(rows))
             progress(len(rows.ids))
     into.finish()
-    if verify:
+    if verify or into.complete:  # a file of that name may be another's
         for rows in into.read(batch):
             found.add(*rows)
         if (why := sent.difference(found)) is not None:
@@ -176,13 +167,13 @@ def plan(
     batch = check_count(batch, "batch", _OWNER)
     with closing(open_source(source, vectors=vectors, ids=ids, columns=columns, nan=nan)) as opened:
         opened = _as_needed(opened, target, recode)
-        start = time.perf_counter()
         size = min(batch, _SAMPLE)
-        sample = [rows for rows in islice(opened.read(size), -(-_SAMPLE // size)) if len(rows.ids)]
-        if not sample:
-            raise InvalidInputError(f"{opened.facts.place} has no usable row among the first.")
-        rows = sum(len(one.ids) for one in sample)
         with tempfile.TemporaryDirectory() as scratch, closing(_target(target, opened, recode)) as into:
+            start = time.perf_counter()
+            sample = [rows for rows in islice(into.rows_of(opened, size), -(-_SAMPLE // size)) if len(rows.ids)]
+            if not sample:
+                raise InvalidInputError(f"{opened.facts.place} has no usable row among the first.")
+            rows = sum(len(one.ids) for one in sample)
             for one in sample:
                 into.encode(one.codes)
             facts, reading = opened.facts, time.perf_counter() - start
@@ -284,108 +275,3 @@ def _located(place: object) -> object:
     named = list(inspect.signature(kind.connect).parameters.values())[1]
     name = name or named.default if named.kind is named.POSITIONAL_OR_KEYWORD else ""  # a folder may be one store
     return kind, shown(f"of:{where}").lower() if where.startswith("//") else Path(where).resolve(), name
-
-
-# -- files to files ----------------------------------------------------------------------------------------------------
-
-
-def _move_files(
-    source: FileSource,
-    given: Any,
-    target: Any,
-    recode: Recode,
-    columns: Sequence[str] | None,
-    resume: bool,
-    force: bool,
-    verify: bool,
-    progress: Progress,
-    start: float,
-) -> Moved:
-    """Move between files, whose columns keep their types: `transform_files` does the work."""
-    encoding = for_file(source.facts, recode)
-    # A file appears when it is complete: what was killed after that has still to be compared.
-    complete = resume and place_of(target).is_file()
-    check_new(place_of(target), force=force or complete)
-    _check_room(source, target, columns)
-    encoder = None if recode.encoder is None else getattr(recode.encoder, "encoder_", recode.encoder)
-    outcome = (
-        None
-        if complete
-        else transform_files(
-            encoder,
-            given,  # the path of a table is for messages: it lacks the signature of a URL
-            target,
-            k=recode.k,
-            precision=recode.precision,
-            bytes_per_vector=recode.bytes_per_vector,
-            metric=None if recode.metric == "auto" else recode.metric,
-            vectors=source.table.vectors if len(source.table.members) == 1 else None,
-            columns=columns,
-            nan=source.table.nan,
-            resume=resume,
-            progress=progress,
-        )
-    )
-    there = open_vectors(target)
-    written, dropped = (0, source.facts.rows - there.rows) if outcome is None else (outcome.rows, outcome.dropped)
-    if verify or complete:  # a file of that name may be another's
-        _compare_files(source.table, there, encoding, target)
-    return Moved(
-        source=source.facts.place,
-        target=f"'{shown_place(target)}'",
-        rows=there.rows,
-        written=written,
-        there_before=there.rows - written,
-        dropped=dropped,
-        width=source.facts.width,
-        k=encoding.k,
-        bytes_per_vector=encoding.precision.bytes_per_vector(encoding.k),
-        source_bytes_per_vector=source.facts.bytes_per_vector,
-        decoded_from=_decoded_from(source.facts, target, recode),
-        checksum="",
-        verified=verify,
-        compared=("rows", "codes") if verify else (),
-        left_out=() if outcome is None else outcome.left_out,
-        seconds=time.perf_counter() - start,
-    )
-
-
-def _check_room(source: FileSource, target: Any, columns: Sequence[str] | None) -> None:
-    """Raise InvalidInputError for columns that go to a format of vectors alone."""
-    carried = source.table.columns if columns is None else columns
-    if carried and place_of(target).suffix and format_of(target).holds == "nothing":
-        raise InvalidInputError(
-            f"'{shown_place(target)}' would hold vectors only, and there are other columns ({', '.join(carried)}). "
-            "Leave them out by columns=[] (--columns ''), or move to parquet, arrow, jsonl or csv."
-        )
-
-
-def _compare_files(source: VectorTable, there: VectorTable, encoding: Encoding, target: Any) -> None:
-    """Raise InvalidInputError where a file does not hold the codes of another."""
-    if encoding.to_fit:  # scales and thresholds are in the file
-        record = CodeRecord.read(target, there.metadata)
-        if record is None:
-            raise _differs(target, "it has no record of how its codes were rounded")
-        encoding = replace(encoding, precision=record.precision)
-    if there.width != encoding.k:
-        raise _differs(target, f"its codes have {there.width} numbers in place of {encoding.k}")
-    sent, found = Checksum(there.width), Checksum(there.width)
-    for batch in source.batches():
-        codes = encoding(batch)[0]
-        _number(sent, encoding.precision.restore(codes) if must_be_restored(encoding.precision) else codes)
-    for batch in there.batches():
-        _number(found, batch.vectors)
-    if (why := sent.difference(found)) is not None:
-        raise _differs(target, why)
-
-
-def _differs(target: Any, why: str) -> InvalidInputError:
-    return InvalidInputError(
-        f"'{shown_place(target)}' does not hold what was moved to it: {why}. Move again with --force."
-    )
-
-
-def _number(checksum: Checksum, codes: np.ndarray) -> None:
-    """Add rows under their numbers."""
-    ids = list(range(checksum.rows, checksum.rows + len(codes)))
-    checksum.add(ids, codes, [{} for _ in ids])

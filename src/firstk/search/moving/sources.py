@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -132,6 +132,14 @@ def _kept(payload: dict[str, Any], columns: Sequence[str] | None) -> dict[str, A
     return payload if columns is None else {name: value for name, value in payload.items() if name in columns}
 
 
+class TableRows(NamedTuple):
+    """Rows of a file that another file takes: their columns keep their types, which payloads need not have."""
+
+    ids: list[Id]
+    codes: np.ndarray
+    columns: Mapping[str, np.ndarray]
+
+
 class FileSource:
     """Rows of a table of files: a column is the id, or the number of the row; the others are the payload."""
 
@@ -201,6 +209,13 @@ class FileSource:
             held = [plain_payload(one, key) for one, key in zip(payloads, ids, strict=True)]
             yield StoredRows(ids, batch.vectors, held)
 
+    def tables(self, size: int) -> Iterator[TableRows]:
+        """Yield the same rows under their numbers, with columns as the file has them, the ids among these."""
+        kept = (*self.columns, *(() if self._id is None else (self._id,)))
+        wanted = tuple(name for name in self.table.columns if name in kept)
+        for batch in self.table.batches(size, wanted):
+            yield TableRows(batch.rows.tolist(), batch.vectors, batch.columns)
+
     def close(self) -> None:
         """Nothing stays open."""
 
@@ -210,9 +225,9 @@ class SourceSample:
     """Some rows of a source, as a source."""
 
     facts: SourceFacts
-    parts: Sequence[StoredRows]
+    parts: Sequence[Any]
 
-    def read(self, size: int) -> Iterator[StoredRows]:
+    def read(self, size: int) -> Iterator[Any]:
         """Yield them as they were read."""
         return iter(self.parts)
 
