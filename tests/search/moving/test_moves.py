@@ -180,7 +180,7 @@ def test_rows_of_a_file_without_ids_are_numbered_and_nan_is_dropped(address, cod
 def test_ids_that_come_twice_raise_before_anything_is_written(address, coder, X, tmp_path):
     path = write_vectors(tmp_path / "rows.npz", X, {"id": np.r_[np.arange(149), 7]})
     place = address("sqlite_vec")
-    with pytest.raises(InvalidInputError, match="1 ids that were there before"):
+    with pytest.raises(InvalidInputError, match="unique, and 1 came before"):
         move(path, place, Recode(coder, k=4))
     with connect_closing(place) as engine:
         assert engine.layout() is None

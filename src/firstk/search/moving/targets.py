@@ -106,20 +106,13 @@ class StoreTarget:
             raise InvalidInputError(
                 f"{self.place} cannot hold the name {min(names)!r} in a payload. Leave it out: columns=... (--columns)."
             )
-        short, full = self._cut(rows.codes)
+        coded = CodedRows(rows.ids, *self._cut(rows.codes), rows.payloads)
         with self._engine.answering():
-            there = self._engine.present(rows.ids) if self._resuming else set()
-            new = [i for i, key in enumerate(rows.ids) if key not in there]
-            if new:
-                held = CodedRows(
-                    [rows.ids[i] for i in new],
-                    short[new],
-                    None if full is None else full[new],
-                    [rows.payloads[i] for i in new],
-                )
-                self._engine.upsert(held)
+            new = coded.without(self._engine.present(rows.ids)) if self._resuming else coded
+            if len(new):
+                self._engine.upsert(new)
         self.written += len(new)
-        kept = short if full is None else full
+        kept = coded.longest
         if self.precision == "binary":
             kept = np.where(kept > 0, np.float32(1), np.float32(-1))
         return StoredRows(rows.ids, kept, rows.payloads)

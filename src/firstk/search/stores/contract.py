@@ -115,6 +115,12 @@ class CodedRows:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def without(self, ids: set[Id]) -> CodedRows:
+        """Return the rows that have other ids."""
+        new = [i for i, key in enumerate(self.ids) if key not in ids]
+        full = None if self.full is None else self.full[new]
+        return CodedRows([self.ids[i] for i in new], self.short[new], full, [self.payloads[i] for i in new])
+
 
 class StoredRows(NamedTuple):
     """Rows as they are read back.
