@@ -353,8 +353,11 @@ class CodeIndex(RowIndex):
         edges = [len(rows) * i // parts for i in range(parts + 1)]
         jobs = [(block, rows.part(*span)) for block in blocks for span in pairwise(edges)]
         found = over_blocks(lambda job: nearest(job[1], *job[0], size), jobs, threads)
-        of_blocks = [map(np.hstack, zip(*found[i : i + parts], strict=True)) for i in range(0, len(found), parts)]
-        near, ids = (np.concatenate(each) for each in zip(*(scan.best(*one, size) for one in of_blocks), strict=True))
+        merged = []  # the nearest of all parts, block by block
+        for i in range(0, len(found), parts):
+            near, ids = (np.hstack(each) for each in zip(*found[i : i + parts], strict=True))
+            merged.append(scan.best(near, ids, size))
+        near, ids = (np.concatenate(each) for each in zip(*merged, strict=True))
         return near, ids
 
     # -- storage -------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -64,9 +64,10 @@ class DuckDB(Engine):
     path: str | Path | duckdb.DuckDBPyConnection
     table: str = "documents"
 
-    name: ClassVar[str] = "duckdb"
-    purpose: ClassVar[str] = "A table of DuckDB"
-    packages: ClassVar[tuple[str, ...]] = ("duckdb", "pyarrow")
+    name = "duckdb"
+    purpose = "A table of DuckDB"
+    packages = ("duckdb", "pyarrow")
+    raises = ("duckdb:Error", OSError, ValueError)
 
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -81,13 +82,6 @@ class DuckDB(Engine):
     def rows_of(self, sql: str, values: Any = None) -> list[Any]:
         """Run a statement to its end: a result that is not fetched wholly blocks the connection."""
         return self.connection.execute(sql, values).fetchall()
-
-    @property
-    def errors(self) -> tuple[type[BaseException], ...]:
-        """What DuckDB raises."""
-        import duckdb
-
-        return duckdb.Error, OSError, ValueError
 
     def layout(self) -> StoreLayout | None:
         """Return the layout, which is the comment of the table."""
@@ -228,7 +222,7 @@ class DuckDB(Engine):
 
     def hits(self, request: Request, layout: StoreLayout) -> Iterator[Hits]:
         """Find and rerank in one statement a query."""
-        where, values = where_of(request, "DuckDB", _condition)
+        where, values = where_of(request, _condition)
         sql = self.statement(layout, request.shortlist, request.limit, where)
         for i, short in enumerate(request.short):
             query = {"short": short.tolist()}

@@ -57,6 +57,7 @@ class IndexFolder(SqliteEngine):
 
     name: ClassVar[str]
     ending: ClassVar[str]
+    raises = (sqlite3.Error, OSError, RuntimeError, ValueError, TypeError, AssertionError)
 
     # -- what a library defines ------------------------------------------------------------------------------------
 
@@ -108,11 +109,6 @@ class IndexFolder(SqliteEngine):
     @property
     def _rows(self) -> RowsTable:
         return RowsTable(self.connection, _TABLE)
-
-    @property
-    def errors(self) -> tuple[type[BaseException], ...]:
-        """What SQLite and the library raise, and what rows that were damaged do."""
-        return sqlite3.Error, OSError, RuntimeError, ValueError, TypeError, AssertionError
 
     def layout(self) -> StoreLayout | None:
         """Return the layout, which is in the file of rows."""
@@ -218,7 +214,7 @@ class IndexFolder(SqliteEngine):
 
     def shortlists(self, request: Request, layout: StoreLayout) -> Iterator[StoredRows]:
         """Find by the index."""
-        where, values = where_of(request, self.name, condition)
+        where, values = where_of(request, condition)
         allowed = self._rows.matching(where, values) if where else None
         count = self._rows.count() if allowed is None else len(allowed)
         index = self._index(layout)[0] if count else None

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from firstk.search.stores.contract import (
     Request,
     StoredRows,
     StoreLayout,
-    own_filter,
 )
 from firstk.search.stores.filters import Condition
 from firstk.search.stores.named_columns import chosen_ids, chosen_vectors, stored
@@ -54,10 +53,11 @@ class LanceDB(Engine):
     path: str | Path | lancedb.DBConnection
     table: str = "documents"
 
-    name: ClassVar[str] = "lancedb"
-    purpose: ClassVar[str] = "A table of LanceDB"
-    packages: ClassVar[tuple[str, ...]] = ("lancedb",)
-    reserved: ClassVar[frozenset[str]] = frozenset((*_OWN, *_ADDED))
+    name = "lancedb"
+    purpose = "A table of LanceDB"
+    packages = ("lancedb",)
+    raises = (OSError, RuntimeError, ValueError, TypeError, "pyarrow:ArrowException")
+    reserved = frozenset((*_OWN, *_ADDED))
 
     @cached_property
     def connection(self) -> lancedb.DBConnection:
@@ -72,13 +72,6 @@ class LanceDB(Engine):
     @property
     def _there(self) -> Any:
         return self.connection.open_table(self.table)
-
-    @property
-    def errors(self) -> tuple[type[BaseException], ...]:
-        """What LanceDB raises."""
-        import pyarrow as pa
-
-        return OSError, RuntimeError, ValueError, TypeError, pa.ArrowException
 
     def layout(self) -> StoreLayout | None:
         """Return the layout, which is in the metadata of the schema."""
@@ -181,7 +174,7 @@ class LanceDB(Engine):
     def shortlists(self, request: Request, layout: StoreLayout) -> Iterator[StoredRows]:
         """Find by the short codes."""
         table = self._there
-        where = where_of(request, table.schema)
+        where = request.native or " AND ".join(_condition(one, table.schema) for one in request.where)
         for short in request.short:
             # By cosine, LanceDB finds nothing for a code of zeros, which is as near to one row as to another.
             kind = _DISTANCES[layout.compared if short.any() else "l2"]
@@ -239,13 +232,6 @@ def _literal(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value)
-
-
-def where_of(request: Request, schema: pa.Schema) -> str:
-    """Return a condition in SQL; a filter of one's own is SQL on the columns of the table."""
-    if (own := own_filter(request, "LanceDB", str, "SQL text")) is not None:
-        return str(own)
-    return " AND ".join(_condition(one, schema) for one in request.where)
 
 
 def _condition(one: Condition, schema: pa.Schema) -> str:

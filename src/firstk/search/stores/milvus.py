@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import numpy as np
@@ -29,7 +29,6 @@ from firstk.search.stores.contract import (
     StoredRows,
     StoreLayout,
     explained,
-    own_filter,
 )
 from firstk.search.stores.filters import Condition
 from firstk.search.stores.named_columns import chosen_ids, chosen_vectors, stored
@@ -69,13 +68,15 @@ class Milvus(Engine):
     file: str | None = None
     address: str = field(default="", repr=False)
 
-    name: ClassVar[str] = "milvus"
-    purpose: ClassVar[str] = "A collection of Milvus"
-    packages: ClassVar[tuple[str, ...]] = ("pymilvus",)
-    reserved: ClassVar[frozenset[str]] = frozenset((*_OWN, "$meta"))
-    secret: ClassVar[str] = "MILVUS_TOKEN"
+    name = "milvus"
+    purpose = "A collection of Milvus"
+    packages = ("pymilvus",)
+    raises = ("pymilvus.exceptions:MilvusException", OSError)
+    reserved = frozenset((*_OWN, "$meta"))
+    filters = (str, "an expression as text")
+    secret = "MILVUS_TOKEN"
     # What one search of Milvus returns at most.
-    most: ClassVar[int | None] = 16384
+    most = 16384
 
     @classmethod
     def connect(cls, address: str, name: str = "documents", **settings: Any) -> Milvus:
@@ -93,13 +94,6 @@ class Milvus(Engine):
         if file is not None:
             _OPEN[file].add(made)
         return made
-
-    @property
-    def errors(self) -> tuple[type[BaseException], ...]:
-        """What Milvus raises."""
-        from pymilvus.exceptions import MilvusException
-
-        return MilvusException, OSError
 
     @contextmanager
     def answering(self) -> Iterator[None]:
@@ -215,7 +209,7 @@ class Milvus(Engine):
 
     def shortlists(self, request: Request, layout: StoreLayout) -> Iterator[StoredRows]:
         """Find by the short codes."""
-        where = where_of(request)
+        where = str(request.native or " and ".join(map(_condition, request.where)))
         walk = max(request.shortlist, _FILTERED_WALK if where else _WALK)
         found = self.client.search(
             self.collection,
@@ -261,13 +255,6 @@ def _stored(rows: list[dict[str, Any]]) -> StoredRows:
 
 def _literal(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def where_of(request: Request) -> str:
-    """Return an expression of Milvus; a filter of one's own is such an expression."""
-    if (own := own_filter(request, "Milvus", str, "an expression as text")) is not None:
-        return str(own)
-    return " and ".join(_condition(one) for one in request.where)
 
 
 def _condition(one: Condition) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from firstk.search.stores.contract import Request, own_filter
+from firstk.search.stores.contract import Request
 from firstk.search.stores.filters import Condition
 
 COMPARED = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
@@ -22,19 +22,13 @@ def record_in(comment: str | None) -> str | None:
 
 
 def where_of(
-    request: Request, store: str, condition: Callable[[Condition, int], tuple[str, dict[str, Any]]]
+    request: Request, condition: Callable[[Condition, int], tuple[str, dict[str, Any]]]
 ) -> tuple[str, dict[str, Any]]:
     """Return a condition in SQL and its values; a filter of one's own is SQL on the columns id and payload.
 
-    Parameters
-    ----------
-    request : Request
-    store : str
-        What an error message calls the store.
-    condition : callable
-        From a condition and its number to SQL, with values by name.
+    `condition` makes SQL and values by name of a condition and its number.
     """
-    if own_filter(request, store, str, "SQL text on 'id' and 'payload'") is not None:
+    if request.native is not None:
         return f"({request.native})", {}
     parts: list[str] = []
     values: dict[str, Any] = {}

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -72,13 +72,13 @@ class SqliteVec(SqliteEngine):
     table: str = "documents"
     precision: str = "float32"
 
-    name: ClassVar[str] = "sqlite_vec"
-    purpose: ClassVar[str] = "A table of sqlite-vec"
-    packages: ClassVar[tuple[str, ...]] = ("sqlite_vec",)
-    metrics: ClassVar[tuple[str, ...]] = ("cosine", "l2")
-    precisions: ClassVar[tuple[str, ...]] = ("float32", "binary")
+    name = "sqlite_vec"
+    purpose = "A table of sqlite-vec"
+    packages = ("sqlite_vec",)
+    metrics = ("cosine", "l2")
+    precisions = ("float32", "binary")
     # What one search of a virtual table returns at most.
-    most: ClassVar[int | None] = 4096
+    most = 4096
 
     @cached_property
     def connection(self) -> Any:
@@ -218,7 +218,7 @@ class SqliteVec(SqliteEngine):
 
     def hits(self, request: Request, layout: StoreLayout) -> Iterator[Hits]:
         """Find and rerank in one statement a query."""
-        where, values = where_of(request, "sqlite-vec", condition)
+        where, values = where_of(request, condition)
         sql = self.statement(layout, request.shortlist, request.limit, where)
         for query in np.ascontiguousarray(request.short if request.full is None else request.full, dtype="<f4"):
             found = self.connection.execute(sql, {"query": query.tobytes()} | values).fetchall()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -34,11 +34,11 @@ class USearch(IndexFolder):
 
     precision: str = "float32"
 
-    name: ClassVar[str] = "usearch"
-    purpose: ClassVar[str] = "A usearch store"
-    packages: ClassVar[tuple[str, ...]] = ("usearch",)
-    ending: ClassVar[str] = ".usearch"
-    precisions: ClassVar[tuple[str, ...]] = tuple(_TYPES)
+    name = "usearch"
+    purpose = "A usearch store"
+    packages = ("usearch",)
+    ending = ".usearch"
+    precisions = tuple(_TYPES)
 
     def _new(self, layout: StoreLayout) -> Any:
         from usearch.index import Index
