@@ -5,21 +5,20 @@ from __future__ import annotations
 import inspect
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from firstk._base.checks import check_count
 from firstk._base.concurrency import prefetch
-from firstk.data.files import must_be_restored
 from firstk.data.remote import place_of, shown
 from firstk.exceptions import InvalidInputError
 from firstk.search.moving.checksum import Checksum
-from firstk.search.moving.contract import Moved, MovePlan, Progress, Recode, SourceFacts
+from firstk.search.moving.contract import Moved, MovePlan, Progress, Recode
 from firstk.search.moving.recoding import stays_stored
-from firstk.search.moving.sources import AnySource, FileSource, SourceSample, StoreSource, open_source
+from firstk.search.moving.sources import AnySource, FileSource, SourceSample, open_source
 from firstk.search.moving.targets import FileTarget, StoreTarget
 from firstk.search.stores import connect, engine_class, is_address, place_and_name
 from firstk.search.stores.contract import Engine
@@ -93,29 +92,29 @@ def move(
     start, recode = time.perf_counter(), recode or Recode()
     batch = check_count(batch, "batch", _OWNER)
     _check_apart(source, target)
-    with closing(open_source(source, vectors=vectors, ids=ids, columns=columns, nan=nan)) as opened:
-        begin(opened.facts.rows)
-        opened = _as_needed(opened, target, recode)
-        with closing(_target(target, opened, recode)) as into:
-            sent = _copied(opened, into, batch, resume, force, verify, progress)
-            return Moved(
-                source=opened.facts.place,
-                target=into.place,
-                rows=sent.rows,
-                written=into.written,
-                there_before=sent.rows - into.written,
-                dropped=opened.facts.rows - sent.rows,
-                width=opened.facts.width,
-                k=into.k,
-                bytes_per_vector=into.bytes_per_vector,
-                source_bytes_per_vector=opened.facts.bytes_per_vector,
-                decoded_from=_decoded_from(opened.facts, target, recode),
-                checksum=sent.text if "ids" in into.compared else "",
-                verified=verify,
-                compared=into.compared if verify else (),
-                left_out=into.left_out,
-                seconds=time.perf_counter() - start,
-            )
+    with _both_sides(source, target, recode, vectors=vectors, ids=ids, columns=columns, nan=nan) as (opened, into):
+        facts = opened.facts
+        begin(facts.rows)
+        sent = _copied(opened, into, batch, resume, force, verify, progress)
+        stored = isinstance(into, FileTarget) and stays_stored(facts, recode)
+        return Moved(
+            source=facts.place,
+            target=into.place,
+            rows=sent.rows,
+            written=into.written,
+            there_before=sent.rows - into.written,
+            dropped=facts.rows - sent.rows,
+            width=facts.width,
+            k=into.k,
+            bytes_per_vector=into.bytes_per_vector,
+            source_bytes_per_vector=facts.bytes_per_vector,
+            decoded_from=facts.precision if facts.rounded and not stored else None,
+            checksum=sent.text if "ids" in into.compared else "",
+            verified=verify,
+            compared=into.compared if verify else (),
+            left_out=into.left_out,
+            seconds=time.perf_counter() - start,
+        )
 
 
 def _copied(
@@ -165,93 +164,79 @@ def plan(
     """
     recode = recode or Recode()
     batch = check_count(batch, "batch", _OWNER)
-    with closing(open_source(source, vectors=vectors, ids=ids, columns=columns, nan=nan)) as opened:
-        opened = _as_needed(opened, target, recode)
-        size = min(batch, _SAMPLE)
-        with tempfile.TemporaryDirectory() as scratch, closing(_target(target, opened, recode)) as into:
-            start = time.perf_counter()
-            sample = [rows for rows in islice(into.rows_of(opened, size), -(-_SAMPLE // size)) if len(rows.ids)]
-            if not sample:
-                raise InvalidInputError(f"{opened.facts.place} has no usable row among the first.")
-            rows = sum(len(one.ids) for one in sample)
-            for one in sample:
-                into.encode(one.codes)
-            facts, reading = opened.facts, time.perf_counter() - start
-            writing = _timed_writing(target, recode, SourceSample(facts, sample), scratch)
-            return MovePlan(
-                source=facts.place,
-                target=into.place,
-                rows=facts.rows,
-                width=facts.width,
-                k=into.k,
-                source_bytes=facts.rows * facts.bytes_per_vector,
-                target_bytes=facts.rows * into.bytes_per_vector,
-                sampled=rows,
-                reading=reading / rows * facts.rows,
-                writing=None if writing is None else writing / rows * facts.rows,
-            )
-
-
-def _timed_writing(target: object, recode: Recode, sample: SourceSample, folder: str) -> float | None:
-    """Return the seconds that writing a sample and reading it back takes; None for servers, which are not touched."""
-    if not isinstance(target, (str, Path)) or "://" in str(target):
-        return None
-    place = f"{folder}/{Path(target).name or 'scratch'}"
-    if is_address(str(target)):
-        place = f"{str(target).partition(':')[0]}:{folder}/scratch.db#scratch"
-    with closing(_target(place, sample, recode)) as into:
-        start = time.perf_counter()
-        _copied(sample, into, _SAMPLE, resume=False, force=False, verify=True)
-        return time.perf_counter() - start
+    size = min(batch, _SAMPLE)
+    with _both_sides(source, target, recode, vectors=vectors, ids=ids, columns=columns, nan=nan) as (opened, into):
+        facts, start = opened.facts, time.perf_counter()
+        sample = [rows for rows in islice(into.rows_of(opened, size), -(-_SAMPLE // size)) if len(rows.ids)]
+        if not sample:
+            raise InvalidInputError(f"{facts.place} has no usable row among the first.")
+        for one in sample:
+            into.encode(one.codes)
+        reading, writing = time.perf_counter() - start, None
+        if isinstance(target, (str, Path)) and "://" not in str(target):  # servers are not touched
+            with tempfile.TemporaryDirectory() as folder:
+                place = f"{folder}/{Path(target).name or 'scratch'}"
+                if is_address(str(target)):
+                    place = f"{str(target).partition(':')[0]}:{folder}/scratch.db#scratch"
+                part = SourceSample(facts, sample)
+                with closing(_target(place, part, recode)) as scratch:
+                    start = time.perf_counter()
+                    _copied(part, scratch, _SAMPLE, resume=False, force=False, verify=True)
+                    writing = time.perf_counter() - start
+        rows = sum(len(one.ids) for one in sample)
+        return MovePlan(
+            source=facts.place,
+            target=into.place,
+            rows=facts.rows,
+            width=facts.width,
+            k=into.k,
+            source_bytes=facts.rows * facts.bytes_per_vector,
+            target_bytes=facts.rows * into.bytes_per_vector,
+            sampled=rows,
+            reading=reading / rows * facts.rows,
+            writing=None if writing is None else writing / rows * facts.rows,
+        )
 
 
 # -- the two sides -----------------------------------------------------------------------------------------------------
 
 
-def _is_file(target: object) -> bool:
-    return isinstance(target, (str, Path)) and not is_address(str(target))
-
-
-def _as_needed(source: StoreSource | FileSource, target: object, recode: Recode) -> StoreSource | FileSource:
-    """Return a source that yields stored bytes, where these go from file to file."""
-    if isinstance(source, FileSource) and _is_file(target) and stays_stored(source.facts, recode):
-        return source.as_stored()
-    return source
-
-
-def _decoded_from(facts: SourceFacts, target: object, recode: Recode) -> str | None:
-    """Return the precision of codes that do not stay as they are stored."""
-    kept = facts.held is None or not must_be_restored(facts.held.precision)
-    return None if kept or (_is_file(target) and stays_stored(facts, recode)) else facts.precision
+@contextmanager
+def _both_sides(
+    source: str | Path | Engine, target: str | Path | Engine, recode: Recode, **named: Any
+) -> Iterator[tuple[AnySource, StoreTarget | FileTarget]]:
+    """Open a source, which yields stored bytes where these go from file to file, and a target."""
+    with closing(open_source(source, **named)) as opened:
+        to_file = isinstance(target, (str, Path)) and not is_address(str(target))
+        if isinstance(opened, FileSource) and to_file and stays_stored(opened.facts, recode):
+            opened = opened.as_stored()
+        with closing(_target(target, opened, recode)) as into:
+            yield opened, into
 
 
 def _target(target: str | Path | Engine, source: AnySource, recode: Recode) -> StoreTarget | FileTarget:
-    if _is_file(target):
-        return FileTarget(target, source.facts, recode)  # type: ignore[arg-type]
-    if isinstance(target, str):
-        engine = connect(target, **_settings(target, recode))
-        try:
-            return StoreTarget(engine, source.facts, recode, owned=True)
-        except BaseException:
-            engine.close()
-            raise
+    if not isinstance(target, (str, Path)):
+        if recode.precision is not None:
+            raise InvalidInputError("The precision of an engine is set where it is made. Leave it out of 'recode'.")
+        return StoreTarget(target, source.facts, recode)
+    if not is_address(str(target)):
+        return FileTarget(target, source.facts, recode)
+    kind, settings = engine_class(str(target)), {}
     if recode.precision is not None:
-        raise InvalidInputError("The precision of an engine is set where it is made. Leave it out of 'recode'.")
-    return StoreTarget(target, source.facts, recode)  # type: ignore[arg-type]
-
-
-def _settings(address: str, recode: Recode) -> dict[str, Any]:
-    if recode.precision is None:
-        return {}
-    kind = engine_class(address)
-    if recode.precision not in kind.precisions:
-        *some, last = kind.precisions
-        taken = f"{', '.join(some)} or {last}" if some else f"{last} only"
-        raise InvalidInputError(
-            f"'precision' (--precision) is {recode.precision!r}, and {kind.__name__} indexes codes as {taken}. Leave "
-            "it out for float32, or move to a file, which can hold codes in any precision."
-        )
-    return {"precision": recode.precision} if len(kind.precisions) > 1 else {}
+        if recode.precision not in kind.precisions:
+            *some, last = kind.precisions
+            taken = f"{', '.join(some)} or {last}" if some else f"{last} only"
+            raise InvalidInputError(
+                f"'precision' (--precision) is {recode.precision!r}, and {kind.__name__} indexes codes as {taken}. "
+                "Leave it out for float32, or move to a file, which can hold codes in any precision."
+            )
+        settings = {"precision": recode.precision} if len(kind.precisions) > 1 else {}
+    engine = connect(str(target), **settings)
+    try:
+        return StoreTarget(engine, source.facts, recode, owned=True)
+    except BaseException:
+        engine.close()
+        raise
 
 
 def _check_apart(source: object, target: object) -> None:

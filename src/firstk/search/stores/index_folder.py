@@ -57,7 +57,7 @@ class IndexFolder(SqliteEngine):
 
     name: ClassVar[str]
     ending: ClassVar[str]
-    raises = (sqlite3.Error, OSError, RuntimeError, ValueError, TypeError, AssertionError)
+    raises = (*SqliteEngine.raises, RuntimeError, TypeError, AssertionError)
 
     # -- what a library defines ------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sqlite3
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -172,6 +173,8 @@ class RowsTable:
 
 class SqliteEngine(Engine):
     """A store whose rows are in SQLite."""
+
+    raises = (sqlite3.Error, OSError, ValueError)
 
     @property
     @abstractmethod

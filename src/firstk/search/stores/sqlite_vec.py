@@ -104,8 +104,8 @@ class SqliteVec(SqliteEngine):
 
     @property
     def errors(self) -> tuple[type[BaseException], ...]:
-        """What SQLite raises, and what rows that were damaged do."""
-        return _sqlite().Error, sqlite3.Error, OSError, ValueError
+        """Those of the module of SQLite that loads extensions, too."""
+        return _sqlite().Error, *super().errors
 
     def check(self, layout: StoreLayout) -> None:
         """Raise an error for codes that sqlite-vec cannot index."""
