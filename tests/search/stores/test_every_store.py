@@ -1,6 +1,6 @@
 """Every registered store goes through the contract of `firstk.search.stores.contract`.
 
-A new store is one line in ``STORES``, and is tested here without another.
+A new store is one line in ``STORES``, and is tested here by one more with its address, in ``benchmarks.stores.FILES``.
 """
 
 from __future__ import annotations
