@@ -29,9 +29,8 @@ from firstk.search.stores.contract import (
     StoreLayout,
     check_ascending,
 )
-from firstk.search.stores.filters import Condition
+from firstk.search.stores.filters import COMPARED, Condition, quoted, record_in, where_of
 from firstk.search.stores.named_columns import chosen_ids, chosen_vectors, stored
-from firstk.search.stores.sql import COMPARED, quoted, record_in, where_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -222,7 +221,7 @@ class DuckDB(Engine):
 
     def hits(self, request: Request, layout: StoreLayout) -> Iterator[Hits]:
         """Find and rerank in one statement a query."""
-        where, values = where_of(request, _condition)
+        where, values = where_of(request.where, request.native, _condition)
         sql = self.statement(layout, request.shortlist, request.limit, where)
         for i, short in enumerate(request.short):
             query = {"short": short.tolist()}

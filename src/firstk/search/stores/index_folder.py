@@ -35,8 +35,8 @@ from firstk.search.stores.contract import (
     foreign,
     scores_of,
 )
+from firstk.search.stores.filters import where_of
 from firstk.search.stores.named_columns import stored
-from firstk.search.stores.sql import where_of
 from firstk.search.stores.sqlite_rows import RowsTable, SqliteEngine, condition
 
 _ROWS, _TABLE = "rows.sqlite", "documents"
@@ -214,7 +214,7 @@ class IndexFolder(SqliteEngine):
 
     def shortlists(self, request: Request, layout: StoreLayout) -> Iterator[StoredRows]:
         """Find by the index."""
-        where, values = where_of(request, condition)
+        where, values = where_of(request.where, request.native, condition)
         allowed = self._rows.matching(where, values) if where else None
         count = self._rows.count() if allowed is None else len(allowed)
         index = self._index(layout)[0] if count else None

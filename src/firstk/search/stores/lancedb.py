@@ -25,9 +25,8 @@ from firstk.search.stores.contract import (
     StoredRows,
     StoreLayout,
 )
-from firstk.search.stores.filters import Condition
+from firstk.search.stores.filters import COMPARED, Condition
 from firstk.search.stores.named_columns import chosen_ids, chosen_vectors, stored
-from firstk.search.stores.sql import COMPARED
 
 if TYPE_CHECKING:
     import lancedb

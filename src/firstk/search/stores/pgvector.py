@@ -20,7 +20,7 @@ import numpy as np
 
 from firstk._base.checks import bad_parameter, check_choice, check_count, require
 from firstk.exceptions import InvalidInputError
-from firstk.search.stores import sql
+from firstk.search.stores import filters
 from firstk.search.stores.contract import (
     EXTRA,
     CodedRows,
@@ -34,9 +34,8 @@ from firstk.search.stores.contract import (
     check_ascending,
     explained,
 )
-from firstk.search.stores.filters import Condition
+from firstk.search.stores.filters import COMPARED, Condition, where_of
 from firstk.search.stores.named_columns import chosen_ids, chosen_vectors, stored
-from firstk.search.stores.sql import COMPARED, where_of
 
 if TYPE_CHECKING:
     import psycopg
@@ -62,7 +61,7 @@ _JSON_KINDS = {"bool": "boolean", "number": "number", "text": "string"}
 
 def quoted(name: str) -> str:
     """Return a name of a table or column for SQL; a dot separates a schema from a table."""
-    return ".".join(map(sql.quoted, name.split(".")))
+    return ".".join(map(filters.quoted, name.split(".")))
 
 
 @dataclass(frozen=True)
@@ -268,7 +267,7 @@ class Pgvector(Engine):
         ).fetchone()
         if found is None or not found[1]:
             return None
-        layout = StoreLayout.read(sql.record_in(found[0]), self.place)
+        layout = StoreLayout.read(filters.record_in(found[0]), self.place)
         register(self.connection)
         return layout
 
@@ -374,7 +373,7 @@ class Pgvector(Engine):
         types = {name: _TYPE.fullmatch(kind.rpartition(".")[2]) for name, kind, _ in found}
         vector = chosen_vectors(self.place, vectors, [name for name, kind in types.items() if kind], list(types))
         key = chosen_ids(self.place, ids, [name for name, _, primary in found if primary], list(types))
-        column, ident = sql.quoted(vector), sql.quoted(key)
+        column, ident = filters.quoted(vector), filters.quoted(key)
         count, distinct, missing, width = self.connection.execute(
             f"SELECT count(*), count(DISTINCT {ident}), count(*) FILTER (WHERE {column} IS NULL), "
             f"min(vector_dims({column})) FROM {quoted(self.table)}"
@@ -403,7 +402,7 @@ class Pgvector(Engine):
         """Find and rerank in one statement a query."""
         from pgvector import Vector
 
-        where, values = where_of(request, _condition)
+        where, values = where_of(request.where, request.native, _condition)
         if request.native is not None:
             where = where.replace("%", "%%")  # which psycopg would take for the place of a value
         found_by = self.statements(layout, request.limit, request.shortlist, where)

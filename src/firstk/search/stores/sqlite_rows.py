@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from firstk.search.stores.contract import CodedRows, Engine, Id, StoredRows, StoreLayout, check_ascending, foreign
-from firstk.search.stores.filters import Condition
-from firstk.search.stores.sql import COMPARED, quoted
+from firstk.search.stores.filters import COMPARED, Condition, quoted
 
 _JSON_KINDS = {"bool": ("true", "false"), "number": ("integer", "real"), "text": ("text",)}
 # SQLite takes 32,766 parameters a statement, older ones 999.

@@ -30,8 +30,8 @@ from firstk.search.stores.contract import (
     StoredRows,
     StoreLayout,
 )
+from firstk.search.stores.filters import quoted, where_of
 from firstk.search.stores.named_columns import chosen, chosen_ids, stored
-from firstk.search.stores.sql import quoted, where_of
 from firstk.search.stores.sqlite_rows import RowsTable, SqliteEngine, condition
 
 # A column of the declaration of a virtual table; sqlite-vec's other options are words after it.
@@ -218,7 +218,7 @@ class SqliteVec(SqliteEngine):
 
     def hits(self, request: Request, layout: StoreLayout) -> Iterator[Hits]:
         """Find and rerank in one statement a query."""
-        where, values = where_of(request, condition)
+        where, values = where_of(request.where, request.native, condition)
         sql = self.statement(layout, request.shortlist, request.limit, where)
         for query in np.ascontiguousarray(request.short if request.full is None else request.full, dtype="<f4"):
             found = self.connection.execute(sql, {"query": query.tobytes()} | values).fetchall()
