@@ -40,6 +40,8 @@ from firstk.search.stores.named_columns import chosen_ids, chosen_vectors, store
 if TYPE_CHECKING:
     import psycopg
 
+__all__ = ["statements"]
+
 # By the metric: pgvector's operator, the name in its operator classes, and a score in SQL from a distance.
 OPERATORS = {
     "cosine": ("<=>", "cosine", "1 - ({})"),
