@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Collection, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,8 +28,8 @@ from firstk._base.progress import Verbose, showing
 from firstk.data import CodeStamp
 from firstk.encoder import FittedEncoder
 from firstk.exceptions import InvalidInputError
-from firstk.search.funnel.block_search import FunnelArrays, centre_of, prefixes_of, search_block
-from firstk.search.funnel.cells import cells_of
+from firstk.search.funnel.block_search import BlockResult, FunnelArrays, centre_of, prefixes_of, search_block
+from firstk.search.funnel.cells import RowsInCells, cells_of, one_faiss_thread
 from firstk.search.funnel.schedule import Schedule, check_schedule, given_schedule
 from firstk.search.funnel.schedule_choice import Chosen, choose_schedule
 from firstk.search.index_file import fitting_parts, pack_encoder, read_index, unpack_encoder, write_index
@@ -325,29 +326,31 @@ class FunnelIndex(RowIndex):
         most = _IN_CELLS if arrays.cells is not None and not exact else max(1, min(_TOGETHER, _PAIRS // len(now)))
         size = min(most, -(-len(codes) // threads))
         blocks = [codes[start : start + size] for start in range(0, len(codes), size)]
-        found = over_blocks(lambda block: search_block(arrays, block, n, exact), blocks, threads)
+
+        def work(block: np.ndarray) -> BlockResult:
+            with one_faiss_thread() if arrays.faiss else nullcontext():
+                return search_block(arrays, block, n, exact)
+
+        found = over_blocks(work, blocks, threads)
         rows, costs, spent = (
             np.concatenate([getattr(part, name) for part in found]) for name in ("rows", "costs", "spent")
         )
         encoding = 0 if self.encoder is None else self.encoder.p * self.encoder.d
-        return SearchResult(now.store["ids"][rows], self._scores(costs), spent, len(now) * self.d, encoding)
+        scores = {"l2": costs, "inner_product": -costs, "cosine": 1 - costs / 2}[self.metric].astype(np.float32)
+        return SearchResult(now.store["ids"][rows], scores, spent, len(now) * self.d, encoding)
 
     def _check_stamp(self, stamp: CodeStamp | None, whose: str) -> None:
         if stamp is not None and self.stamp is not None:
             stamp.check(self.stamp, whose, "this index")
 
-    def _scores(self, costs: np.ndarray) -> np.ndarray:
-        scores = {"l2": costs, "inner_product": -costs, "cosine": 1 - costs / 2}[self.metric]
-        return scores.astype(np.float32)
-
     def _arrays(self, now: _FunnelState) -> FunnelArrays:
         """Return the arrays of a state, which keeps them."""
         if not now.arrays:
-            faiss, columns = _takes_faiss(self.engine, len(now)), now.store.columns()
-            made = FunnelArrays.of(
-                columns["codes"], now.centre, self._euclidean, now.schedule, faiss, now.centroids, columns.get("cells")
-            )
-            now.arrays.append(made)
+            codes, cells, faiss = now.store["codes"], None, _takes_faiss(self.engine, len(now))
+            if faiss and now.centroids is not None:  # faiss lays the rows out in their cells
+                parts = prefixes_of(codes, now.centre, now.schedule.stages[0].k, self._euclidean)
+                cells = RowsInCells.of(parts, now.centroids, now.store["cells"], self._euclidean, now.schedule.probes)
+            now.arrays.append(FunnelArrays(codes, self._euclidean, now.schedule, faiss, now.centre, cells))
         return now.arrays[0]
 
     # -- storage -------------------------------------------------------------------------------------------------

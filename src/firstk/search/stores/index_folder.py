@@ -31,9 +31,7 @@ from firstk.search.stores.contract import (
     Request,
     StoredRows,
     StoreLayout,
-    best_first,
     foreign,
-    scores_of,
 )
 from firstk.search.stores.filters import where_of
 from firstk.search.stores.named_columns import stored
@@ -244,10 +242,3 @@ def _is_whole(path: Path) -> bool:
         return _seal(path).read_text() == _sha256(path)
     except (OSError, ValueError):
         return False
-
-
-def nearest_of(codes: np.ndarray, keys: np.ndarray, query: np.ndarray, metric: str, count: int) -> np.ndarray:
-    """Return the keys of the nearest of some codes, comparing all."""
-    if not len(keys):
-        raise InvalidInputError("There are no codes to compare.")
-    return np.asarray(keys[best_first(scores_of(codes, query, metric), metric, count)])

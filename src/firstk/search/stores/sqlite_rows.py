@@ -12,7 +12,7 @@ import sqlite3
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -173,7 +173,7 @@ class RowsTable:
 class SqliteEngine(Engine):
     """A store whose rows are in SQLite."""
 
-    raises = (sqlite3.Error, OSError, ValueError)
+    raises: ClassVar[tuple[type[BaseException] | str, ...]] = (sqlite3.Error, OSError, ValueError)
 
     @property
     @abstractmethod
