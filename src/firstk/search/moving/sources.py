@@ -105,7 +105,10 @@ class StoreSource:
                 bad = part.ids[int(np.flatnonzero(~np.isfinite(part.codes).all(axis=1))[0])]
                 raise InvalidInputError(f"{self._engine.place} has NaN or infinity in the vector of id {bad!r}.")
             ids = [plain_id(key, _OWNER) for key in part.ids]
-            kept = [_kept(one, self._columns) for one in part.payloads]
+            kept = [
+                one if self._columns is None else {name: one[name] for name in one if name in self._columns}
+                for one in part.payloads
+            ]
             yield StoredRows(ids, part.codes, [plain_payload(one, key) for one, key in zip(kept, ids, strict=True)])
 
     def read(self, size: int) -> Iterator[StoredRows]:
@@ -124,10 +127,6 @@ class StoreSource:
         """Close what was opened here."""
         if self._owned:
             self._engine.close()
-
-
-def _kept(payload: dict[str, Any], columns: Sequence[str] | None) -> dict[str, Any]:
-    return payload if columns is None else {name: value for name, value in payload.items() if name in columns}
 
 
 class TableRows(NamedTuple):

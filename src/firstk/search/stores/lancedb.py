@@ -132,8 +132,7 @@ class LanceDB(Engine):
 
     def read(self, size: int) -> Iterator[StoredRows]:
         """Yield rows in the order of the table."""
-        for part in self._parts(size):
-            yield _stored(part)
+        yield from map(_rows, self._parts(size))
 
     def _parts(self, size: int) -> Iterator[Any]:
         table = self._there
@@ -152,7 +151,6 @@ class LanceDB(Engine):
         possible = [one.name for one in lists if pa.types.is_floating(one.type.value_type)]
         vector = chosen_vectors(self.place, vectors, possible, names)
         key = chosen_ids(self.place, ids, [], names)
-        others = [name for name in names if name not in (vector, key)]
         first = table.search().limit(1).to_arrow()[vector].to_pylist()
         width = len(first[0] or ()) if first else 0
 
@@ -164,9 +162,7 @@ class LanceDB(Engine):
                         f"{self.place} has rows without a vector in column {vector!r}, or with one that has not "
                         f"{width} numbers like the first. Delete them, or name another column (--vectors)."
                     )
-                codes = part[vector].flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
-                payloads = part.select(others).to_pylist() if others else [{}] * len(part)
-                yield stored(part[key].to_pylist(), codes, payloads)
+                yield _rows(part, vector, key, ())
 
         return NamedRows(int(table.count_rows()), width, vector, read)
 
@@ -179,7 +175,7 @@ class LanceDB(Engine):
             kind = _DISTANCES[layout.compared if short.any() else "l2"]
             found = table.search(short, vector_column_name="short").distance_type(kind).limit(request.shortlist)
             hits = (found.where(where, prefilter=True) if where else found).to_arrow().combine_chunks()
-            yield _stored(hits)
+            yield _rows(hits)
 
 
 def _arrow(rows: CodedRows, schema: pa.Schema) -> pa.Table:
@@ -214,17 +210,15 @@ def _lists(codes: np.ndarray) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(flat, codes.shape[1])
 
 
-def _stored(table: Any) -> StoredRows:
-    """Return rows of Arrow with their longest codes."""
-    column = table["full" if "full" in table.schema.names else "short"]
-    column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+def _rows(table: Any, vector: str | None = None, key: str = "id", own: Sequence[str] = (*_OWN, *_ADDED)) -> StoredRows:
+    """Return rows of Arrow by the names of their vectors and ids: of our own, with the longest codes."""
+    name = vector or ("full" if "full" in table.schema.names else "short")
+    column = table[name].combine_chunks() if hasattr(table[name], "combine_chunks") else table[name]
     codes = np.asarray(column.flatten().to_numpy(zero_copy_only=False), np.float32)
-    names = [name for name in table.schema.names if name not in (*_OWN, *_ADDED)]
-    payloads = [
-        {name: value for name, value in row.items() if value is not None} for row in table.select(names).to_pylist()
-    ]
-    ids = table["id"].to_pylist()
-    return StoredRows(ids, codes.reshape(len(ids), column.type.list_size), payloads if names else [{} for _ in ids])
+    names = [one for one in table.schema.names if one not in (name, key, *own)]
+    payloads = table.select(names).to_pylist() if names else [{}] * len(column)
+    width = codes.size // len(column) if len(column) else 1
+    return stored(table[key].to_pylist(), codes.reshape(len(column), width), payloads)
 
 
 def _literal(value: object) -> str:

@@ -175,7 +175,7 @@ class Milvus(Engine):
     def read(self, size: int) -> Iterator[StoredRows]:
         """Yield rows in the order of their ids."""
         self.layout()  # which loads the collection
-        yield from map(_stored, self._pages(size))
+        yield from map(_rows, self._pages(size))
 
     def _pages(self, size: int) -> Iterator[list[dict[str, Any]]]:
         pages = self.client.query_iterator(self.collection, batch_size=size, output_fields=["*"])
@@ -198,9 +198,7 @@ class Milvus(Engine):
         client.load_collection(name)
 
         def read(size: int) -> Iterator[StoredRows]:
-            for part in self._pages(size):
-                codes = np.array([row.pop(vector) for row in part], np.float32)
-                yield stored([row.pop(key) for row in part], codes, part)
+            return (_rows(part, vector, key, ()) for part in self._pages(size))
 
         indexes = [client.describe_index(name, one) or {} for one in client.list_indexes(name)]
         kinds = {found.get("field_name"): found.get("metric_type") for found in indexes}
@@ -220,7 +218,7 @@ class Milvus(Engine):
             output_fields=["*"],
             search_params={"params": {"ef": walk}},
         )
-        yield from (_stored([dict(hit["entity"]) | {"id": hit["id"]} for hit in hits]) for hits in found)
+        yield from (_rows([dict(hit["entity"]) | {"id": hit["id"]} for hit in hits]) for hits in found)
 
     def close(self) -> None:
         """Close the client, if `connect` opened it."""
@@ -246,11 +244,15 @@ def _silent_log() -> Iterator[None]:
         log.setLevel(before)
 
 
-def _stored(rows: list[dict[str, Any]]) -> StoredRows:
-    """Return rows with their longest codes."""
-    codes = np.array([row["full"] if "full" in row else row["short"] for row in rows], np.float32)
-    held = [{name: value for name, value in row.items() if name not in _OWN and value is not None} for row in rows]
-    return StoredRows([row["id"] for row in rows], codes, held)
+def _rows(
+    rows: list[dict[str, Any]], vector: str | None = None, key: str = "id", own: Sequence[str] = _OWN
+) -> StoredRows:
+    """Return rows by the names of their vectors and ids: of our own, with the longest codes."""
+    name = vector or ("full" if rows and "full" in rows[0] else "short")
+    codes = np.array([row[name] for row in rows], np.float32)
+    without = {name, key, *own}
+    held = [{one: value for one, value in row.items() if one not in without} for row in rows]
+    return stored([row[key] for row in rows], codes, held)
 
 
 def _literal(value: object) -> str:

@@ -158,7 +158,12 @@ class PrefixStore:
         if layout is None:
             raise InvalidInputError(f"{engine.place} is not there. Create it with push or PrefixStore.create.")
         codes = Codes.of(encoder, layout.metric, "PrefixStore.open")
-        _check_stamp(engine.place, codes, layout)
+        if layout.width > codes.encoder.d:
+            raise InvalidInputError(
+                f"{engine.place} holds codes of {layout.width} coordinates, and this encoder has {codes.encoder.d}. "
+                "Use the encoder it was filled with."
+            )
+        layout.stamp.check(codes.encoder.stamp(layout.width), _inside(engine.place), "this encoder")
         return cls(engine, codes, layout)
 
     def push(
@@ -193,7 +198,9 @@ class PrefixStore:
                     "existing='skip', to go on with an interrupted push of the same table."
                 )
             for part in rows.read(batch):
-                coded = CodedRows(part.ids, *self._cut(part.codes, "document", owner), part.payloads)
+                coded = CodedRows(
+                    part.ids, *cut_codes(self.codes, self.layout, part.codes, "document", owner), part.payloads
+                )
                 if existing == "skip":
                     coded = coded.without(self.engine.present(part.ids))
                 if len(coded):
@@ -241,7 +248,7 @@ class PrefixStore:
         found = Neighbors([], [], [])
         with self.engine.answering():
             for start in range(0, len(Q), batch):
-                short, full = self._cut(Q[start : start + batch], "query", owner)
+                short, full = cut_codes(self.codes, self.layout, Q[start : start + batch], "query", owner)
                 part = self.engine.search(Request(short, full, limit, wide, where, native))
                 found.ids.extend(part.ids)
                 found.scores.extend(part.scores)
@@ -287,11 +294,6 @@ class PrefixStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _cut(self, X: np.ndarray, side: str, owner: str) -> tuple[np.ndarray, np.ndarray | None]:
-        lengths = (self.layout.short,) if self.layout.full is None else (self.layout.short, self.layout.full)
-        codes = self.codes.cut(X, lengths, side=side, owner=owner)
-        return codes[0], codes[1] if len(codes) > 1 else None
 
     def _shortlist(self, limit: int, shortlist: int | None, owner: str) -> int:
         if self.layout.full is None:
@@ -344,14 +346,13 @@ def layout_of(codes: Codes, short: int, full: int | None, ids: str, owner: str) 
     return StoreLayout(short, full, codes.metric, codes.unit, ids, codes.encoder.stamp(full or short))
 
 
-def _check_stamp(place: str, codes: Codes, layout: StoreLayout) -> None:
-    """Raise an error if the codes of a store are those of another encoder."""
-    if layout.width > codes.encoder.d:
-        raise InvalidInputError(
-            f"{place} holds codes of {layout.width} coordinates, and this encoder has {codes.encoder.d}. Use the "
-            "encoder it was filled with."
-        )
-    layout.stamp.check(codes.encoder.stamp(layout.width), _inside(place), "this encoder")
+def cut_codes(
+    codes: Codes, layout: StoreLayout, X: np.ndarray, side: str, owner: str
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return vectors as the short and the full codes of a store."""
+    lengths = (layout.short,) if layout.full is None else (layout.short, layout.full)
+    found = codes.cut(X, lengths, side=side, owner=owner)
+    return found[0], found[1] if len(found) > 1 else None
 
 
 def check_same(place: str, there: StoreLayout, wanted: StoreLayout) -> None:
