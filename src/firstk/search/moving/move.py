@@ -91,7 +91,11 @@ def move(
     """
     start, recode = time.perf_counter(), recode or Recode()
     batch = check_count(batch, "batch", _OWNER)
-    _check_apart(source, target)
+    here, there = _located(source), _located(target)
+    if here == there or (isinstance(here, Path) and isinstance(there, Path) and there in here.parents):
+        raise InvalidInputError(  # to replace the target would delete the source
+            "The target is the same place as the source, or a folder around it. Choose another name for the target."
+        )
     with _both_sides(source, target, recode, vectors=vectors, ids=ids, columns=columns, nan=nan) as (opened, into):
         facts = opened.facts
         begin(facts.rows)
@@ -237,16 +241,6 @@ def _target(target: str | Path | Engine, source: AnySource, recode: Recode) -> S
     except BaseException:
         engine.close()
         raise
-
-
-def _check_apart(source: object, target: object) -> None:
-    """Raise InvalidInputError for one place under two names: to replace the target would delete the source."""
-    here, there = _located(source), _located(target)
-    inside = isinstance(here, Path) and isinstance(there, Path) and there in here.parents
-    if here == there or inside:
-        raise InvalidInputError(
-            "The target is the same place as the source, or a folder around it. Choose another name for the target."
-        )
 
 
 def _located(place: object) -> object:

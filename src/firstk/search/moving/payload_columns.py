@@ -46,14 +46,28 @@ class PayloadColumns:
         for part in parts:
             for payload in part.payloads:
                 for name, value in payload.items():
-                    if value is not None:
-                        found.setdefault(name, set()).add(_kind(value))
+                    if value is None:
+                        continue
+                    kind = "text" if isinstance(value, str) else "json"
+                    if isinstance(value, bool):
+                        kind = "bool"
+                    elif isinstance(value, (int, float)):
+                        whole = "int" if abs(value) <= _LARGEST else "large"
+                        kind = "float" if isinstance(value, float) else whole
+                    found.setdefault(name, set()).add(kind)
         if key in found:
             raise InvalidInputError(
                 f"{place} has the name {key!r} in its payloads, which in a file is the column of ids. Leave it out: "
                 "columns=... (--columns)."
             )
-        return cls(key, {name: _joined(kinds) for name, kinds in found.items()}, typed)
+        kept = {}
+        for name, kinds in found.items():
+            kept[name] = "json" if len(kinds) > 1 else next(iter(kinds))
+            if kinds <= {"int", "large"}:
+                kept[name] = "int"
+            elif kinds == {"int", "float"}:
+                kept[name] = "float"
+        return cls(key, kept, typed)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -91,19 +105,15 @@ class PayloadColumns:
 
     def payloads(self, columns: Mapping[str, np.ndarray], rows: int) -> list[Payload]:
         """Return the payloads of rows that were read."""
-        values = {name: columns[name].tolist() for name in self.kinds}
-        return [
-            {name: self._read(column[i], self.kinds[name]) for name, column in values.items() if self._there(column[i])}
-            for i in range(rows)
-        ]
-
-    def _there(self, value: Any) -> bool:
-        return value is not None and value == value and (self.typed or value != "")  # NaN is not equal to itself
-
-    def _read(self, value: Any, kind: str) -> Any:
-        if not self.typed:
-            return str(value)
-        return {"bool": bool, "int": int, "float": float}.get(kind, str)(value)
+        types = {"bool": bool, "int": int, "float": float} if self.typed else {}
+        found: list[Payload] = [{} for _ in range(rows)]
+        for name, kind in self.kinds.items():
+            read = types.get(kind, str)
+            for payload, value in zip(found, columns[name].tolist(), strict=True):
+                # NaN is not equal to itself, and text formats have nothing where a value is missing.
+                if value is not None and value == value and (self.typed or value != ""):
+                    payload[name] = read(value)
+        return found
 
 
 @dataclass(frozen=True)
@@ -119,20 +129,6 @@ class TableColumns:
     def arrays(self, rows: TableRows) -> Mapping[str, np.ndarray]:
         """Return columns to write."""
         return rows.columns
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, (int, float)):
-        return "float" if isinstance(value, float) else "int" if abs(value) <= _LARGEST else "large"
-    return "text" if isinstance(value, str) else "json"
-
-
-def _joined(kinds: set[str]) -> str:
-    if kinds <= {"int", "large"}:
-        return "int"
-    return "float" if kinds == {"int", "float"} else "json" if len(kinds) > 1 else next(iter(kinds))
 
 
 def _written(value: Any, kind: str) -> Any:

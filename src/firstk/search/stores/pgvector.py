@@ -362,7 +362,12 @@ class Pgvector(Engine):
             (*values, *last) or None,
         ).fetchall():
             ids, codes, payloads = zip(*found, strict=True)
-            yield ids, np.stack([_floats(one) for one in codes]), payloads
+            if type(codes[0]).__name__ == "Bit" or isinstance(codes[0], str):  # signs
+                texts = [one if isinstance(one, str) else one.to_text() for one in codes]
+                Z = np.where(np.array([list(one) for one in texts]) == "1", np.float32(1), np.float32(-1))
+            else:
+                Z = np.stack([np.asarray(one.to_numpy() if hasattr(one, "to_numpy") else one) for one in codes])
+            yield ids, Z.astype(np.float32), payloads
             last = [ids[-1]]
 
     def read_columns(self, vectors: str | None, ids: str | None) -> NamedRows:
@@ -440,14 +445,6 @@ def register(connection: psycopg.Connection[Any]) -> None:
     from pgvector.psycopg import register_vector
 
     register_vector(connection)
-
-
-def _floats(code: Any) -> np.ndarray:
-    """Return a vector that psycopg read as float32; of bits, their signs."""
-    if isinstance(code, str) or type(code).__name__ == "Bit":
-        bits = code if isinstance(code, str) else code.to_text()
-        return np.where(np.frombuffer(bits.encode(), dtype=np.uint8) == ord("1"), np.float32(1), np.float32(-1))
-    return np.asarray(code.to_numpy() if hasattr(code, "to_numpy") else code, dtype=np.float32)
 
 
 def _condition(one: Condition, i: int) -> tuple[str, dict[str, Any]]:

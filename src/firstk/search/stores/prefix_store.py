@@ -236,7 +236,16 @@ class PrefixStore:
         owner = "PrefixStore.search"
         Q = check_matrix(queries, owner, "queries", width=self.codes.encoder.p)
         limit, batch = check_count(limit, "limit", owner), check_count(batch, "batch", owner)
-        wide = self._shortlist(limit, shortlist, owner)
+        wide = limit
+        if self.layout.full is not None:
+            wide = max(100, 10 * limit) if shortlist is None else shortlist
+            if not is_int(wide) or wide < limit:
+                raise bad_parameter("shortlist", owner, f"an int of at least {limit} (the limit)", shortlist)
+        elif shortlist is not None:
+            raise InvalidInputError(
+                f"{self.engine.place} has one length, and a shortlist is reranked by a longer one. Leave 'shortlist' "
+                "out, or push with full=..."
+            )
         where: tuple[Condition, ...] = read_filter(filter, owner) if isinstance(filter, Mapping) else ()
         for one in where:
             if one.kind == "text" and one.operator not in ("eq", "in") and not self.engine.orders_text:
@@ -294,19 +303,6 @@ class PrefixStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _shortlist(self, limit: int, shortlist: int | None, owner: str) -> int:
-        if self.layout.full is None:
-            if shortlist is not None:
-                raise InvalidInputError(
-                    f"{self.engine.place} has one length, and a shortlist is reranked by a longer one. Leave "
-                    "'shortlist' out, or push with full=..."
-                )
-            return limit
-        wide = max(100, 10 * limit) if shortlist is None else shortlist
-        if not is_int(wide) or wide < limit:
-            raise bad_parameter("shortlist", owner, f"an int of at least {limit} (the limit)", shortlist)
-        return int(wide)
 
     def _check_kind(self, kind: str, owner: str) -> None:
         if kind != self.layout.ids:

@@ -222,11 +222,6 @@ class SqliteVec(SqliteEngine):
         sql = self.statement(layout, request.shortlist, request.limit, where)
         for query in np.ascontiguousarray(request.short if request.full is None else request.full, dtype="<f4"):
             found = self.connection.execute(sql, {"query": query.tobytes()} | values).fetchall()
-            scores = [_score(row[1], layout.compared) for row in found]
+            cosines = layout.compared == "cosine"
+            scores = [1 - row[1] if cosines and row[1] is not None else row[1] for row in found]
             yield [row[0] for row in found], scores, [json.loads(row[2]) for row in found]
-
-
-def _score(distance: float | None, metric: str) -> float:
-    if distance is None:  # a code of zeros
-        return 0.0
-    return 1 - distance if metric == "cosine" else distance
