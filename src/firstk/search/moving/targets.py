@@ -40,7 +40,7 @@ from firstk.search.moving.contract import Recode, SourceFacts
 from firstk.search.moving.payload_columns import PayloadColumns, TableColumns
 from firstk.search.moving.recoding import for_file, for_store
 from firstk.search.moving.sources import AnySource, FileSource, TableRows
-from firstk.search.stores.contract import CodedRows, Engine, StoredRows
+from firstk.search.stores.contract import CodedRows, Engine, Id, StoredRows
 from firstk.search.stores.prefix_store import check_same, create_empty
 
 # Numbers of a part of a file: what is done again at most after a kill, and what waits in memory.
@@ -152,11 +152,10 @@ class FileTarget:
         self.k = self.encoding.k
         self.bytes_per_vector = self.encoding.precision.bytes_per_vector(self.k)
         self._part_rows = max(1, _PART_NUMBERS // max(facts.width, self.k))
-        # Codes and columns of a part, how many rows these are, and a hash of what they are.
-        self._waiting: list[tuple[np.ndarray, Mapping[str, np.ndarray]]] = []
-        self._rows, self._hash = 0, hashlib.blake2b(digest_size=7)
+        # Ids, codes and columns of a part, and how many rows these are.
+        self._waiting: list[tuple[list[Id], np.ndarray, Mapping[str, np.ndarray]]] = []
+        self._rows, self._sent = 0, 0
         self._parts: list[str] = []
-        self._sent = 0
 
     def begin(self, source: AnySource, *, resume: bool, force: bool) -> None:
         """Learn the columns and the rounding from the source, and open the folder of parts."""
@@ -260,10 +259,12 @@ class FileTarget:
         while start < n:
             stop = min(n, start + self._part_rows - self._rows)
             some = np.arange(start, stop)
-            part = columns if stop - start == n else _taken(columns, some)
-            self._waiting.append((codes[start:stop], part))
-            held = {name: exactly(part, name).tolist() for name in self.columns.names}
-            self._hash.update(repr((rows.ids[start:stop], held)).encode("utf-8", "surrogatepass"))
+            part: Mapping[str, np.ndarray] = columns
+            if isinstance(columns, Carried):
+                part = columns.take(some)
+            elif len(some) < n:
+                part = {name: columns[name][some] for name in columns}
+            self._waiting.append((rows.ids[start:stop], codes[start:stop], part))
             self._rows, start = self._rows + len(some), stop
             if self._rows == self._part_rows:
                 self._flush()
@@ -277,17 +278,21 @@ class FileTarget:
     def _flush(self) -> None:
         """Write a part, unless it is there with the same rows."""
         name = f"part-{len(self._parts):06d}{self._form.endings[0]}"
+        waiting, rows, self._waiting, self._rows = self._waiting, self._rows, [], 0
+        ids = [key for keys, _, _ in waiting for key in keys]
+        held = [
+            [value for *_, one in waiting for value in exactly(one, column).tolist()] for column in self.columns.names
+        ]
+        digest = hashlib.blake2b(repr((ids, held)).encode("utf-8", "surrogatepass"), digest_size=7).digest()
         # The stamp of a source is its size and time; a part's is the number of its rows and a hash of them.
-        stamp = Stamp(0, 0, self._rows, int.from_bytes(self._hash.digest(), "little"))
-        waiting, rows = self._waiting, self._rows
-        self._waiting, self._rows, self._hash = [], 0, hashlib.blake2b(digest_size=7)
+        stamp = Stamp(0, 0, rows, int.from_bytes(digest, "little"))
         self._parts.append(name)
         if (self.complete and not self._folder) or self._log.finished(name, stamp):
             return
         if self.complete:
             raise InvalidInputError(f"{self.place} is complete, and its source was changed since. Choose another name.")
         with creating(self._log.folder / name, self._layout()) as writer:
-            for codes, columns in waiting:
+            for _, codes, columns in waiting:
                 writer.write(codes, columns)
         self._log.add(name, stamp, rows)
         self.written += rows
@@ -331,10 +336,6 @@ class FileTarget:
 
     def close(self) -> None:
         """Nothing stays open."""
-
-
-def _taken(columns: Mapping[str, np.ndarray], rows: np.ndarray) -> Mapping[str, np.ndarray]:
-    return columns.take(rows) if isinstance(columns, Carried) else {name: one[rows] for name, one in columns.items()}
 
 
 def _check_own(folder: Path | RemotePath) -> None:
