@@ -1,6 +1,6 @@
 """Every registered store goes through the contract of `firstk.search.stores.contract`.
 
-A new store is one line in ``STORES``, and is tested here without another.
+A new store is one line in ``STORES``, and is tested here by one more with its address, in ``benchmarks.stores.FILES``.
 """
 
 from __future__ import annotations
@@ -282,10 +282,10 @@ def test_a_store_of_something_else_raises(store, address, engine, coder, vectors
         (lambda: PrefixStore.open(place, other), both),
         (lambda: PrefixStore.open(place, coder[:8]), "this encoder has 8"),
         (lambda: push(other, X[:20], place, SHORT, FULL, ids=list(range(20))), both),
-        (lambda: push(coder, X[:20], place, SHORT + 1, FULL, ids=list(range(20))), "short=6, and push got 7"),
-        (lambda: push(coder, X[:20], place, SHORT, FULL - 1, ids=list(range(20))), "full=16, and push got 15"),
+        (lambda: push(coder, X[:20], place, SHORT + 1, FULL, ids=list(range(20))), "short=6, and asked for is 7"),
+        (lambda: push(coder, X[:20], place, SHORT, FULL - 1, ids=list(range(20))), "full=16, and asked for is 15"),
         (lambda: push(coder, X[:20], place, SHORT, FULL, metric="l2", ids=[*range(20)]), "metric='cosine'"),
-        (lambda: push(coder, X[:2], place, SHORT, FULL, ids=["a", "b"]), "ids='int', and push got 'text'"),
+        (lambda: push(coder, X[:2], place, SHORT, FULL, ids=["a", "b"]), "ids='int', and asked for is 'text'"),
         (lambda: made.delete(["a"]), "ids of kind 'int'"),
         (lambda: PrefixStore.create(place, coder, SHORT), "already"),
     ):
@@ -301,7 +301,7 @@ BAD = {
     "a wrong width": (lambda s: s.push(np.ones((2, 5))), "24 columns. Got 5"),
     "nothing": (lambda s: s.push(np.ones((0, 24))), "at least one row"),
     "NaN": (lambda s: s.push(np.full((2, 24), np.nan)), "NaN"),
-    "ids twice": (lambda s: s.push(np.ones((3, 24)), [4, 5, 4]), "1 occur more than once, the first 4"),
+    "ids twice": (lambda s: s.push(np.ones((3, 24)), [4, 5, 4]), "unique, and 1 came before"),
     "mixed ids": (lambda s: s.push(np.ones((2, 24)), [1, "b"]), "ints or text, and not both"),
     "negative ids": (lambda s: s.push(np.ones((2, 24)), [-1, 2]), "got -1"),
     "empty ids": (lambda s: s.push(np.ones((2, 24)), ["", "a"]), "got ''"),
