@@ -89,8 +89,8 @@ def growth(results: Results, contender: str, what: str) -> float | None:
 
 def _added_growth(results: Results) -> float:
     """Return the exponent of n with which all prefixes add multiply-adds to the 4 n p d that a single loss has too."""
-    added = [(c["n"], r["counts"][FULL] - 4 * c["n"] * c["p"] * c["d"]) for c, r in results]
-    return round(float(np.polyfit(*np.log(np.array(added)).T, 1)[0]), 4)
+    n, added = np.log([(c["n"], r["counts"][FULL] - 4 * c["n"] * c["p"] * c["d"]) for c, r in results]).T
+    return round(float(np.polyfit(n, added, 1)[0]), 4)
 
 
 def _last_ratio(results: Results, slow: str, quick: str) -> float:
