@@ -134,7 +134,7 @@ def curve(
     with step_progress(None, quiet=quiet or json, what="evaluating") as begin, warnings_as_notes():
         task = read_for(encoder, Request(place, reference, labels, most, metric))
         baselines, notes = _baselines(encoder, task, metric)
-        settings = {"product_quantizer": True, "rows": rows, "most_pairs": None, "baselines": baselines, "store": store}
+        settings = {"product_quantizer": True, "most_pairs": None, "baselines": baselines, "store": store}
         found, refusal = report_on(encoder, task, Asked(limits, metric, settings, details=explain), begin)
         cut = None
         if threshold is not None:

@@ -145,7 +145,7 @@ def _how_sure(choice: Choice, advised: Offer) -> Iterator[str]:
         elif own is not None and own.low is not None:
             yield f"The whole interval keeps {100 * keep:g} %."
         return
-    others = choice.limits.k is not None or choice.limits.seconds is not None or not choice.limits.any_precision
+    others = choice.limits.k is not None or not choice.limits.any_precision
     if most is None or others or advised.share is None:
         return
     if (advised.share if advised.high is None else advised.high) < HEAVY:
@@ -220,7 +220,6 @@ def _limits(choice: Choice) -> str:
             "" if limits.k is None else f" with k = {limits.k}",
             "" if limits.any_precision else f" as {' or '.join(limits.precisions)}",
             "" if limits.bytes_per_vector is None else f" in {number_of(int(limits.bytes_per_vector), 'byte')}",
-            "" if limits.seconds is None else f" within {1e3 * limits.seconds:.4g} ms per search",
         )
     )
 
@@ -346,28 +345,44 @@ def _interval(curve: PrefixCurve, k: int) -> str:
     return f"  {f'{curve.low[i]:.4f} to {curve.high[i]:.4f}':<16}"
 
 
+# Points of embedded bits in one line of text.
+_CELLS = 6
+
+
 def precision_lines(evaluation: Evaluation) -> Iterator[str]:
     """Yield scores and bytes of each k in each precision, then those of others, a size on each line."""
-    lines = str(evaluation).splitlines()
-    yield from lines[: next(i for i, line in enumerate(lines) if line.startswith("* ")) + 1]
-    yield from _others(evaluation)
-
-
-def _others(evaluation: Evaluation) -> Iterator[str]:
-    """Tabulate the raw vectors and baselines: bytes in each row, and the best of each code in as many."""
-    points = {(point.bytes, code): point for code in evaluation.codes for point in evaluation.front_of(code)}
+    title = ": ".join(part for part in (evaluation.label, evaluation.metric) if part)
+    yield f"{title}{'' if evaluation.over_all is None else ' on new documents'} (bytes per vector)"
+    front, lengths = set(evaluation.pareto_front), evaluation.lengths
+    ours = [o for o in evaluation.points if not o.code and o.is_prefix and o.k in lengths]
+    if ours:
+        names = list(dict.fromkeys(o.stored_as for o in ours))
+        texts = {(o.k, o.stored_as): f"{o.score:.4f} ({o.bytes}){'*' if o in front else ' '}" for o in ours}
+        width = max(len(name) for name in (*(text[:-1] for text in texts.values()), *names))
+        yield f"{'k':>4}" + "".join(f"  {name:>{width}}" for name in names)
+        for k in sorted({o.k for o in ours}):
+            cells = (f" {texts.get((k, name), '- '):>{width + 1}}" for name in names)
+            yield f"{k:>4} {''.join(cells)}".rstrip()
+    bits = [f"{o.score:.4f} ({o.bytes}){'*' * (o in front)}" for o in evaluation.embedded]
+    for start in range(0, len(bits), _CELLS):
+        yield f"{' ' * 14 if start else 'embedded bits:'} {', '.join(bits[start : start + _CELLS])}"
+    yield "* best score for its size"
+    codes = evaluation.codes
+    if RAW not in codes and evaluation.input_score is not None:
+        given = "" if evaluation.input_bytes is None else f" ({evaluation.input_bytes})"
+        yield f"{RAW}: {evaluation.input_score:.4f}{given}"
+    points = {(point.bytes, code): point for code in codes for point in evaluation.front_of(code)}
     # The raw vectors in every precision, as they are what shares are of.
     points |= {(o.bytes, RAW): o for o in evaluation.points if o.code == RAW and o.queries == "float32"}
     if not points:
         return
-    cells = {key: f"{score_text(one.score, 4)} ({_how(one)})" for key, one in points.items()}
-    codes = evaluation.codes
-    wide = {code: max(len(code), *(len(text) for (_, c), text in cells.items() if c == code)) for code in codes}
+    found = {key: f"{score_text(one.score, 4)} ({_how(one)})" for key, one in points.items()}
+    wide = {code: max(len(code), *(len(text) for (_, c), text in found.items() if c == code)) for code in codes}
     yield ""
     yield "Others, the best score of each in as many bytes"
     yield f"{'bytes':>5}" + "".join(f"  {code:>{wide[code]}}" for code in codes)
     for size in sorted({size for size, _ in points}):
-        row = "".join(f"  {cells.get((size, code), ''):>{wide[code]}}" for code in codes)
+        row = "".join(f"  {found.get((size, code), ''):>{wide[code]}}" for code in codes)
         yield f"{size:>5}{row}".rstrip()
 
 
