@@ -521,6 +521,9 @@ class _Grid:
             )
         ]
 
+    def _made(self, make: Callable[..., Iterable[_Stored]], *given: Any) -> list[Measured]:
+        return self._scored(make(*given))
+
     def _run(self, jobs: Iterable[Job], progress: Progress) -> list[Measured]:
         """Do jobs, in their order: one on each core, if memory allows for so many.
 
@@ -579,19 +582,18 @@ class _Grid:
                     sizes = [*map(precision.bytes_per_vector, ks), None]
                     lengths = ks if self.every else [k for k, a, b in zip(ks, sizes, sizes[1:], strict=False) if a != b]
                     name = f"{code}, {precision.name}" if code else precision.name
-                    yield name, lambda own=(code, encoder, precision, lengths): self._scored(self._rounded(*own))
+                    yield name, partial(self._made, self._rounded, code, encoder, precision, lengths)
 
         def jobs() -> Iterator[Job]:
             if bits:  # first, as these take longest
                 for code, baseline in rivals.items():
                     strings = partial(self._strings, baseline, code)
-                    yield f"{code}, embedded bits", lambda own=(strings, code, coarser): self._scored(self._bits(*own))
+                    yield f"{code}, embedded bits", partial(self._made, self._bits, strings, code, coarser)
             yield from rounding("", EncodedOnce(self.encoder, self.data), self.ks)
             if bits:
                 made = _once(partial(self._strings, self.encoder, ""))
                 for size in self.sizes:
-                    own = (made, "", [size])
-                    yield f"{size} bytes of embedded bits", lambda own=own: self._scored(self._bits(*own))
+                    yield f"{size} bytes of embedded bits", partial(self._made, self._bits, made, "", [size])
             if self.metric in OWN_METRICS:
                 return
             yield from rounding(RAW, self._columns, [self.encoder.p])
@@ -637,7 +639,7 @@ class _Grid:
                 jobs.append((f"{store.name}, {form.name}", partial(self._in_form, form, code, encoder, lengths)))
         return measured + self._run(jobs, progress)
 
-    def _in_form(self, form: Form, code: str, encoder: EncodedOnce, ks: Sequence[int]) -> list[Measured]:
+    def _in_form(self, form: Form, code: str, encoder: Any, ks: Sequence[int]) -> list[Measured]:
         """Score codes of one store's form, each length by itself."""
         measured: list[Measured] = []
         for k in ks:
