@@ -180,7 +180,7 @@ def open_task(place: VectorSource, held_out: float | str = HELD_OUT, seed: int =
     except ValueError:
         share = None
     if not place.judged:
-        return _of_rows(place, str(held_out), share, seed)
+        return (_of_rows if place.queries is None else _of_log)(place, str(held_out), share, seed)
     judged = read_judged(place)
     facts: dict[str, Any] = {
         "width": np.shape(judged.data.stored)[1],
@@ -196,8 +196,6 @@ def open_task(place: VectorSource, held_out: float | str = HELD_OUT, seed: int =
 
 
 def _of_rows(place: VectorSource, held_out: str, share: float | None, seed: int) -> FileTask:
-    if place.queries is not None:
-        return _of_log(place, held_out, share, seed)
     stream, own = open_stream(place), None
     if share is None:
         own = read_held_out(place, held_out)
@@ -253,15 +251,13 @@ def _of_pairs(
         train, held, said = pairs, own, f"of {held_out}"
     if judged.store is not None and len(np.unique(np.asarray(pairs.scores))) <= MOST_GRADES:
         said += "; if scores are grades of relevance, relevance= evaluates by search among all rows"
-    if held is not None:
-        known = {row.tobytes() for row in np.asarray(train.right)}
-        seen = sum(row.tobytes() in known for row in np.asarray(held.right))
-        note = (
-            f"{seen} of {held.n} held-out pairs have a right side that is in the training pairs as well: on those a "
-            "fit can score by remembering it."
-        )
-        return FileTask(place, train, held, said, rows=pairs.n, notes=(note,) if seen else (), **facts)
-    return FileTask(place, train, held, said, rows=pairs.n, **facts)
+    known = {row.tobytes() for row in np.asarray(train.right)}
+    seen = 0 if held is None else sum(row.tobytes() in known for row in np.asarray(held.right))
+    note = (
+        f"{seen} of {0 if held is None else held.n} held-out pairs have a right side that is in the training pairs as "
+        "well: on those a fit can score by remembering it."
+    )
+    return FileTask(place, train, held, said, rows=pairs.n, notes=(note,) if seen else (), **facts)
 
 
 def _divided_search(
@@ -290,8 +286,9 @@ def _divided_search(
     if not isinstance(other, Search):
         raise InvalidInputError(f"'{held_out}' holds scored pairs, and what is to be learned from are searches.")
     _check_width(np.shape(other.documents)[1], np.shape(search.documents)[1], held_out, place)
+    asked_vectors = np.asarray(other.queries)[np.unique(np.asarray(other.relevance)[:, 0])]
     # Queries of both files that are the same vector are the same query: they are not learned from.
-    taught = np.isin(query_hashes(np.asarray(search.queries)), query_hashes(_asked_vectors(other)))
+    taught = np.isin(query_hashes(np.asarray(search.queries)), query_hashes(asked_vectors))
     train = search.only(~taught)
     _check_positives(train, judged)
     count = len(np.intersect1d(asked, np.flatnonzero(taught)))
@@ -302,10 +299,6 @@ def _divided_search(
         left, right, store = map(np.asarray, (*held_search.positives.arrays, search.documents))
         held_search = as_search(left, right, store)
     return train, held_search, f"Judgements of {name} were held out.{also}"
-
-
-def _asked_vectors(search: Search) -> np.ndarray:
-    return np.asarray(search.queries)[np.unique(np.asarray(search.relevance)[:, 0])]
 
 
 def _check_positives(train: Search, judged: Judged) -> None:
