@@ -11,8 +11,8 @@ from sklearn.linear_model import LinearRegression
 from firstk import Pairs, PrefixEncoder, Rows, SparsePrefix, evaluate
 from firstk.advice.baselines import BASELINES, baselines_of
 from firstk.advice.evaluate import Measured, Value, affordable, prefix_grid, rivals
-from firstk.advice.evaluation_data import Request, read_for
-from firstk.advice.fit_report import SAMPLES, Asked, report_on
+from firstk.advice.evaluation_data import read_for
+from firstk.advice.fit_report import SAMPLES, report_on
 from firstk.advice.inputs import VectorSource
 from firstk.advice.read import open_task
 from firstk.advice.records import Report
@@ -53,7 +53,7 @@ def fisher(digits, fit_on):
 
 @pytest.fixture(scope="module")
 def found(fisher):
-    report, refusal = report_on(*fisher, Asked(image_shape=(8, 8)))
+    report, refusal = report_on(*fisher, image_shape=(8, 8))
     assert refusal is None
     return report
 
@@ -127,7 +127,7 @@ def test_a_fit_counts_neighbors_of_some_rows_only(digits, fit_on):
     assert some.n == len(np.unique(some.X, axis=0)) == 100
     assert affordable(data, "readback_variance", 100) is data
     settings = SMALL | {"most_pairs": 100 * data.reference.n}
-    report, _ = report_on(encoder, task, Asked(settings=settings, details=False))
+    report, _ = report_on(encoder, task, settings=settings, details=False)
     assert report.notes[0].startswith("recall@10 is of 100 of the 359 held-out rows")
     assert report.lead.n_evaluated == 100
     again = encoder.curve(some.X, reference=data.reference.X, metric="recall@10", ks=[6])
@@ -175,7 +175,7 @@ def test_a_report_is_small_and_reads_back(found):
 
 
 def test_without_labels_their_parts_are_left_out_with_a_note(digits, fit_on):
-    found, _ = report_on(*fit_on("reconstruction", digits.X), Asked(settings=SMALL))
+    found, _ = report_on(*fit_on("reconstruction", digits.X), settings=SMALL)
     assert [each.metric for each in found.evaluations] == ["recall@10", "readback_variance"]
     assert found.axes.usefulness == ()
     assert found.axes.rank_correlation is None
@@ -184,14 +184,14 @@ def test_without_labels_their_parts_are_left_out_with_a_note(digits, fit_on):
 
 
 def test_labels_evaluate_an_objective_that_does_not_take_them(digits, fit_on):
-    found, _ = report_on(*fit_on("reconstruction", digits.X, digits.y), Asked(settings=SMALL))
+    found, _ = report_on(*fit_on("reconstruction", digits.X, digits.y), settings=SMALL)
     # What is given says what the codes are for.
     assert [each.metric for each in found.evaluations] == ["1nn_accuracy", "readback_variance"]
 
 
 def test_targets_have_an_r2(digits, fit_on):
     y = digits.X.sum(axis=1).astype(float) + digits.y
-    found, _ = report_on(*fit_on("regression", digits.X, y), Asked(settings=SMALL, image_shape=(8, 8)))
+    found, _ = report_on(*fit_on("regression", digits.X, y), settings=SMALL, image_shape=(8, 8))
     assert [each.metric for each in found.evaluations] == ["r2"]
     assert found.axes.measure.endswith("R²")
     assert not found.images.names[0].startswith("row ")
@@ -203,7 +203,7 @@ def test_pairs_say_how_many_documents_were_seen(digits, tmp_path):
     write_vectors(tmp_path / "pairs.npz", digits.X[:400], {"right": right, "s": scores}, name="left")
     task = open_task(VectorSource(tmp_path / "pairs.npz", pairs="left,right,s"))
     assert isinstance(task.train, Pairs)
-    found, _ = report_on(PrefixEncoder(6, objective="similarity").fit(task.train), task, Asked(settings=SMALL))
+    found, _ = report_on(PrefixEncoder(6, objective="similarity").fit(task.train), task, settings=SMALL)
     assert found.lead.metric == "spearman"
     assert any("right side that is in the training pairs" in note for note in found.notes)
 
@@ -211,19 +211,19 @@ def test_pairs_say_how_many_documents_were_seen(digits, tmp_path):
 def test_too_few_rows_for_a_metric_leave_it_out(tmp_path):
     np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(13, 4)))
     task = open_task(VectorSource(tmp_path / "rows.npy"), 0.24)
-    found, _ = report_on(PrefixEncoder(2, objective="similarity").fit(task.train), task, Asked(settings=SMALL))
+    found, _ = report_on(PrefixEncoder(2, objective="similarity").fit(task.train), task, settings=SMALL)
     assert found.evaluations == ()
     assert any("recall@10" in note and "more than 10 rows" in note for note in found.notes)
 
 
 def test_a_wrong_image_shape_raises(fisher):
     with pytest.raises(InvalidInputError, match="28x28 have 784 values, and the vectors have 64"):
-        report_on(*fisher, Asked(image_shape=(28, 28)))
+        report_on(*fisher, image_shape=(28, 28))
 
 
 def test_progress_is_told_as_it_is_made(fisher):
     told = []
-    report_on(*fisher, Asked(settings=SMALL), told.append)
+    report_on(*fisher, settings=SMALL, progress=told.append)
     # The lead metric with its baselines, further metrics, and what each coordinate is worth by itself.
     assert told[:5] == [f"1nn_accuracy, {name}" for name in ("ours", *BASELINES)]
     assert "probe_accuracy, ours" in told
@@ -243,7 +243,7 @@ def test_every_length_that_may_be_recommended_is_in_the_curve(fit_on):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 200)) * np.arange(1, 201) ** -0.3
     encoder, task = fit_on("reconstruction", X, d=None)
-    found, _ = report_on(encoder, task, Asked(settings={"draws": 20, "baselines": False}, details=False))
+    found, _ = report_on(encoder, task, settings={"draws": 20, "baselines": False}, details=False)
     assert 112 not in prefix_grid(200)
     assert {point.k for point in found.lead.points if not point.code and point.is_prefix} <= set(found.lead.curve().k)
 
@@ -256,7 +256,7 @@ def asked(digits, tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
     for part, X, y in (("train", digits.X_train, digits.y_train), ("test", digits.X_test, digits.y_test)):
         write_vectors(folder / f"{part}.npz", X, {"label": y})
-    return Request(VectorSource(folder / "test.npz", label="label"), reference=str(folder / "train.npz"))
+    return {"place": VectorSource(folder / "test.npz", label="label"), "reference": str(folder / "train.npz")}
 
 
 @pytest.fixture(scope="module")
@@ -265,8 +265,8 @@ def listed(digits):
 
 
 def report_of(encoder, asked, limits=None, **settings):
-    task = read_for(encoder.encoder_, asked)
-    return report_on(encoder.encoder_, task, Asked(limits or Limits(), "1nn_accuracy", settings, details=False))
+    task = read_for(encoder.encoder_, **asked)
+    return report_on(encoder.encoder_, task, limits, metric="1nn_accuracy", settings=settings, details=False)
 
 
 def test_scores_are_those_of_the_estimator(digits, listed, asked):
@@ -311,8 +311,8 @@ def test_limits_that_cannot_be_met_leave_the_scores(listed, asked):
 
 
 def test_rows_and_their_reference_are_read_for_any_use(digits, listed, asked):
-    given = read_for(listed.encoder_, replace(asked, metric="readback_variance"))
+    given = read_for(listed.encoder_, **asked, metric="readback_variance")
     assert isinstance(given.held_out, Rows)
     np.testing.assert_array_equal(given.held_out.X, digits.X_test)
     np.testing.assert_array_equal(given.train.X, digits.X_train)
-    assert (given.notes, given.store) == ([], asked.reference)
+    assert (given.notes, given.store) == ([], asked["reference"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,12 +30,20 @@ SPLIT = ("1nn_accuracy", "probe_accuracy", "r2", "readback_variance")
 ALONE = (*OWN_METRICS, "explained_variance")
 
 
-@dataclass(frozen=True)
-class Request:
-    """Files to evaluate a saved encoder on.
+def read_for(
+    encoder: FittedEncoder,
+    place: VectorSource,
+    *,
+    reference: str | None = None,
+    reference_labels: str | None = None,
+    most: int = MOST,
+    metric: str = "auto",
+) -> FileTask:
+    """Read data that a saved encoder has not learned from.
 
-    Attributes
+    Parameters
     ----------
+    encoder : FittedEncoder
     place : VectorSource
         Rows, pairs, or queries with judged documents.
     reference, reference_labels : str, optional
@@ -45,24 +53,14 @@ class Request:
     metric : str
         A name in `firstk.metrics.METRICS`, or "auto".
     """
-
-    place: VectorSource
-    reference: str | None = None
-    reference_labels: str | None = None
-    most: int = MOST
-    metric: str = "auto"
-
-
-def read_for(encoder: FittedEncoder, request: Request) -> FileTask:
-    """Read data that a saved encoder has not learned from: rows, pairs, or queries with judged documents."""
-    request.place.check()
-    if request.place.judged:
-        return _judged_for(encoder, request)
-    if request.place.queries is not None:
-        return _log_for(encoder, request)
-    labeled = request.place.label is not None or request.place.labels is not None
-    name = lead_metric(encoder) if request.metric == "auto" else request.metric
-    if request.metric == "auto" and name in UNSUPERVISED and labeled:
+    place.check()
+    if place.judged:
+        return _judged_for(encoder, place, reference, most, metric)
+    if place.queries is not None:
+        return _log_for(encoder, place, most, metric)
+    labeled = place.label is not None or place.labels is not None
+    name = lead_metric(encoder) if metric == "auto" else metric
+    if metric == "auto" and name in UNSUPERVISED and labeled:
         name = "1nn_accuracy"  # settled when the labels have been read: of numbers it is r2
     known = METRICS[name]
     if not issubclass(Rows, known.takes):
@@ -73,11 +71,17 @@ def read_for(encoder: FittedEncoder, request: Request) -> FileTask:
             f"The metric '{name}' needs labels or targets: name their column or their file with label=. "
             "Without any, metric='recall@10' or 'readback_variance' will do."
         )
-    return _rows_for(encoder, request, name)
+    task = _rows_for(encoder, place, reference, reference_labels, most, name)
+    data = task.held_out
+    assert isinstance(data, Rows)
+    task.notes += _about_labels(data, lead_metric(encoder, data) if metric == "auto" else name)
+    return task
 
 
-def _rows_for(encoder: FittedEncoder, request: Request, metric: str) -> FileTask:
-    place, notes, seen = request.place, list[str](), list[str]()
+def _rows_for(
+    encoder: FittedEncoder, place: VectorSource, given: str | None, labels: str | None, most: int, metric: str
+) -> FileTask:
+    notes, seen, store = list[str](), list[str](), place.source if given is None else given
     stream, file = _opened(place, encoder), file_name(place.source)
     curve = encoder.record.curve_up_to(encoder.d)
     if curve is not None and curve.metric in SEARCH:
@@ -94,7 +98,6 @@ def _rows_for(encoder: FittedEncoder, request: Request, metric: str) -> FileTask
             f"new rows. {way}"
         )
     known = overlap is not None and len(overlap.held) > 0
-    given = request.reference
     if given is not None and metric in OWN_METRICS:
         notes.append(f"reference= is not used: {metric} looks at no other rows. metric='probe_accuracy' does.")
         given = None
@@ -104,8 +107,8 @@ def _rows_for(encoder: FittedEncoder, request: Request, metric: str) -> FileTask
     reference: Rows | None = None
     others: Rows | None = None  # to fit baselines on, where the model was not fitted on the reference
     if given is not None:
-        found, count = _sample(stream, request.most, place.source)
-        reference, among = _sample(_opened(_reference_place(request), encoder), request.most, given)
+        found, count = _sample(stream, most, place.source)
+        reference, among = _sample(_opened(_reference_place(place, given, labels), encoder), most, given)
         notes += seen
         said = f"Evaluated on {count} of {file}, against {among} of {file_name(given)}."
         if metric in ALONE:
@@ -128,9 +131,9 @@ def _rows_for(encoder: FittedEncoder, request: Request, metric: str) -> FileTask
         searched, spare = parts.reference, None
         if not known:  # rows to look among, and others to fit baselines on, which would remember what they fit
             drawn = np.random.default_rng(SEED).permutation(parts.reference)
-            size = min(request.most, (len(drawn) + 1) // 2)
+            size = min(most, (len(drawn) + 1) // 2)
             searched, spare = np.sort(drawn[:size]), np.sort(drawn[size : 2 * size])
-        found, reference = stream.take([_at_most(part, request.most) for part in (parts.held, searched)])
+        found, reference = stream.take([_at_most(part, most) for part in (parts.held, searched)])
         others = None if spare is None else stream.take([spare])[0]
         _check_some(found, place.source)
         seed = SEED if not known or encoder.record.random_state is None else encoder.record.random_state
@@ -143,7 +146,7 @@ def _rows_for(encoder: FittedEncoder, request: Request, metric: str) -> FileTask
         said += f". The model was fitted on the other {stream.rows - len(parts.held):,}." if known else "."
         notes += [] if known else seen
     else:
-        found, count = _sample(stream, request.most, place.source)
+        found, count = _sample(stream, most, place.source)
         said = f"Evaluated on {count} of {file}."
         notes += seen
     if reference is not None and not reference.n:
@@ -157,11 +160,10 @@ def _rows_for(encoder: FittedEncoder, request: Request, metric: str) -> FileTask
         elif taught.any():
             found = found.subset(np.flatnonzero(~taught))
             said += f" The {taught.sum():,} others of them that the model was fitted on are left out."
-    notes += _about_labels(found, lead_metric(encoder, found) if request.metric == "auto" else metric)
     data = replace(found, reference=None if metric in ALONE else reference)
     return FileTask(
         place, others or reference, data, said, rows=stream.rows, width=stream.width, itemsize=stream.itemsize,
-        store=place.source if request.reference is None else request.reference, notes=tuple(notes),
+        store=store, notes=tuple(notes),
     )  # fmt: skip
 
 
@@ -178,18 +180,18 @@ def _about_labels(rows: Rows, metric: str) -> list[str]:
     return [told] if 2 * values > len(y) else []
 
 
-def _log_for(encoder: FittedEncoder, request: Request) -> FileTask:
+def _log_for(encoder: FittedEncoder, place: VectorSource, most: int, metric: str) -> FileTask:
     """Read queries of a log, and some rows of the store to look among."""
-    place, stream = request.place, _opened(request.place, encoder)
+    stream = _opened(place, encoder)
     assert place.queries is not None
-    if request.metric not in ("auto", "recall@10"):
+    if metric not in ("auto", "recall@10"):
         raise InvalidInputError(
-            f"Queries without judgements are scored by recall@10. Got '{request.metric}': give relevance= as well."
+            f"Queries without judgements are scored by recall@10. Got '{metric}': give relevance= as well."
         )
     queries = read_side(place.queries, place).X
     _check_encoder_width(queries.shape[1], encoder, place.queries)
-    found, count = _sample(stream, request.most, place.source)
-    data = Search(queries[_at_most(np.arange(len(queries)), request.most)], found.X)
+    found, count = _sample(stream, most, place.source)
+    data = Search(queries[_at_most(np.arange(len(queries)), most)], found.X)
     said = f"Evaluated on {data.n:,} queries of {file_name(place.queries)}, which look among {count} of "
     return FileTask(
         place, None, data, f"{said}{file_name(place.source)}.", rows=stream.rows, width=stream.width,
@@ -197,14 +199,12 @@ def _log_for(encoder: FittedEncoder, request: Request) -> FileTask:
     )  # fmt: skip
 
 
-def _reference_place(request: Request) -> VectorSource:
-    place, file = request.place, request.reference
-    assert file is not None
-    if place.labels is not None and request.reference_labels is None:
+def _reference_place(place: VectorSource, file: str, labels: str | None) -> VectorSource:
+    if place.labels is not None and labels is None:
         raise InvalidInputError(
             "label= is the file of the labels of the vectors; give the labels of the reference as reference_labels=."
         )
-    label = None if request.reference_labels is not None else place.label
+    label = None if labels is not None else place.label
     held = load_columns(file) if label is not None else {}
     for name in [] if label is None or label in held else label.split(","):
         if name.strip() not in held:
@@ -212,15 +212,14 @@ def _reference_place(request: Request) -> VectorSource:
                 f"{missing_column(file, name.strip(), tuple(held))} If its labels have another name, give them as "
                 f"reference={file}:COLUMN."
             )
-    return VectorSource(file, place.vectors, label, request.reference_labels, nan=place.nan)
+    return VectorSource(file, place.vectors, label, labels, nan=place.nan)
 
 
-def _judged_for(encoder: FittedEncoder, request: Request) -> FileTask:
+def _judged_for(encoder: FittedEncoder, place: VectorSource, reference: str | None, most: int, metric: str) -> FileTask:
     """Read pairs, or searches, without the queries that the model has learned from."""
-    judged, place = read_judged(request.place), request.place
+    judged = read_judged(place)
     data = judged.data
     _check_encoder_width(np.shape(data.stored)[1], encoder, place.source)
-    metric = request.metric
     if metric != "auto" and not isinstance(data, METRICS[metric].takes):
         if place.relevance is not None:
             raise InvalidInputError(f"relevance= goes with metric= {', '.join(SEARCH)}. Got '{metric}'.")
@@ -248,7 +247,7 @@ def _judged_for(encoder: FittedEncoder, request: Request) -> FileTask:
         new = asked if isinstance(data, Search) else np.arange(data.n)
     elif counted:
         left_out = f" The {counted:,} {what} that the model was fitted on are left out."
-    held = data.subset(_at_most(new, request.most))
+    held = data.subset(_at_most(new, most))
     if isinstance(held, Search):
         said = judged.described(held) + left_out
         if encoder.learned is None and encoder.record.unit == "pair":
@@ -260,9 +259,9 @@ def _judged_for(encoder: FittedEncoder, request: Request) -> FileTask:
         drawn = f" of {len(new):,} pairs (drawn at random, seed {SEED})" if held.n < len(new) else " pairs"
         said = f"Evaluated on {held.n:,}{drawn} of {file_name(place.pairs)}.{left_out}"
     train = np.asarray(data.documents) if isinstance(data, Search) else None
-    if request.reference is not None:
-        other = VectorSource(request.reference, place.vectors, nan=place.nan)
-        train = np.asarray(_sample(_opened(other, encoder), request.most, request.reference)[0].X)
+    if reference is not None:
+        other = VectorSource(reference, place.vectors, nan=place.nan)
+        train = np.asarray(_sample(_opened(other, encoder), most, reference)[0].X)
     return FileTask(
         place, None if train is None else Rows(train), held, said, rows=len(np.asarray(data.stored)),
         width=encoder.p, itemsize=judged.itemsize, store=judged.store, notes=tuple(notes),

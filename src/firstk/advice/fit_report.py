@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -42,33 +42,16 @@ SAMPLES, MOST_ENTRIES = 10, 150_000
 SHOWN = (16, 32, 64, 128)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What a report is asked for.
-
-    Attributes
-    ----------
-    limits : Limits
-        What the choice goes by.
-    metric : str
-        As in `evaluate`.
-    settings : mapping
-        Other arguments of `evaluate`.
-    image_shape : tuple of int, optional
-        Rows, columns and channels, where a vector is an image.
-    details : bool
-        Also score further metrics and single coordinates.
-    """
-
-    limits: Limits = field(default_factory=Limits)
-    metric: str = "auto"
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    image_shape: tuple[int, ...] | None = None
-    details: bool = True
-
-
 def report_on(
-    encoder: Any, task: FileTask, asked: Asked | None = None, progress: Progress = lambda what: None
+    encoder: Any,
+    task: FileTask,
+    limits: Limits | None = None,
+    *,
+    metric: str = "auto",
+    settings: Mapping[str, Any] | None = None,
+    image_shape: tuple[int, ...] | None = None,
+    details: bool = True,
+    progress: Progress = lambda what: None,
 ) -> tuple[Report, InvalidInputError | None]:
     """Evaluate an encoder on the held-out part of a task, and choose what to store.
 
@@ -77,7 +60,16 @@ def report_on(
     encoder : PrefixEncoder or FittedEncoder
     task : FileTask
         With a held-out part.
-    asked : Asked, optional
+    limits : Limits, optional
+        What the choice goes by.
+    metric : str
+        As in `evaluate`.
+    settings : mapping, optional
+        Other arguments of `evaluate`.
+    image_shape : tuple of int, optional
+        Rows, columns and channels, where a vector is an image.
+    details : bool
+        Also score further metrics and single coordinates.
     progress : callable (str) -> None
         Told what has been evaluated.
 
@@ -90,11 +82,10 @@ def report_on(
     """
     fitted, data = check_fitted(encoder, "report"), task.held_out
     assert data is not None
-    asked = asked or Asked()
-    shape = _checked_shape(asked.image_shape, task, fitted)
+    limits, settings = limits or Limits(), dict(settings or {})
+    shape = _checked_shape(image_shape, task, fitted)
     notes = list(task.notes)
     lead, choice, refusal = None, None, None
-    limits, settings = asked.limits, dict(asked.settings)
     if limits.bytes_per_vector is not None:
         settings.setdefault("sizes", default_bytes(fitted, limits.bytes_per_vector))
     if limits.k is not None:
@@ -104,9 +95,9 @@ def report_on(
         within = (form.longest(limits.bytes_per_vector, fitted.d) for form in forms)
         settings.setdefault("also", tuple(k for k in within if k is not None))
     try:
-        lead = evaluate(encoder, data, metric=asked.metric, progress=progress, **settings)
+        lead = evaluate(encoder, data, metric=metric, progress=progress, **settings)
     except InvalidInputError as error:
-        if not asked.details or asked.metric != "auto" or limits.k is not None:
+        if not details or metric != "auto" or limits.k is not None:
             raise  # what was asked for by name is not left out
         notes.append(f"The curve of {lead_metric(fitted, data)} is left out: {error}")
     evaluations = [] if lead is None else [replace(lead, input_bytes=fitted.p * task.itemsize)]
@@ -122,7 +113,7 @@ def report_on(
         except InvalidInputError as error:
             refusal = error
             notes.append(str(error))
-    if asked.details:
+    if details:
         baselines = settings.get("baselines", True)
         evaluations += _further(encoder, fitted, data, baselines, notes, progress)
         progress("single coordinates")
@@ -134,7 +125,7 @@ def report_on(
         held_out=" ".join(filter(None, (task.said, _about_new(choice)))),
         evaluations=tuple(evaluations),
         choice=choice,
-        axes=_axes(fitted, data, notes) if asked.details else None,
+        axes=_axes(fitted, data, notes) if details else None,
         images=None if shape is None else _images(fitted, data, shape, notes),
         notes=tuple(notes),
     )
