@@ -22,7 +22,6 @@ from firstk.words.text import (
 if TYPE_CHECKING:
     from firstk.metrics.same_axes import SameAxes
     from firstk.quality.choice import Choice, Offer, Point
-    from firstk.quality.curve import PrefixCurve
     from firstk.quality.evaluation import Evaluation
 
 # A share below this is a loss that few uses can bear.
@@ -319,30 +318,20 @@ def score_table(evaluation: Evaluation, ks: Sequence[int], p: int) -> Iterator[s
     """Yield scores at some k, with intervals, next to those of the baselines."""
     curve, baselines = evaluation.curve(), evaluation.baselines
     interval = "" if curve.confidence is None else f"  {f'{100 * curve.confidence:g} % interval':<16}"
-    wide = max(16, len(curve.label) + 2)
-    heads = "".join(f"{one.label:>{_wide(one.label)}}" for one in baselines)
+    wide, others = max(16, len(curve.label) + 2), [(one, max(9, len(one.label) + 2)) for one in baselines]
+    heads = "".join(f"{one.label:>{width}}" for one, width in others)
     yield f"{'k':>5}{curve.label or 'score':>{wide}}{interval}{heads}"
     for k in ks:
-        others = (
-            f"{score_text(b.at(k), 4):>{_wide(b.label)}}" if k in b.k else " " * _wide(b.label) for b in baselines
-        )
-        yield f"{k:>5}{score_text(curve.at(k), 4):>{wide}}{_interval(curve, k)}{''.join(others)}".rstrip()
+        ends = ""
+        if curve.low is not None and curve.high is not None:
+            ends = f"  {f'{curve.low[curve.k.index(k)]:.4f} to {curve.high[curve.k.index(k)]:.4f}':<16}"
+        cells = (f"{score_text(one.at(k), 4) if k in one.k else '':>{width}}" for one, width in others)
+        yield f"{k:>5}{score_text(curve.at(k), 4):>{wide}}{ends}{''.join(cells)}".rstrip()
     if curve.input_score is not None:
         yield f"{'raw':>5}{curve.input_score:>{wide}.4f}  with all {p} numbers"
     told = [f"{b.label} is {' '.join(FITTED_BASELINES[b.label])}" for b in baselines if b.label in FITTED_BASELINES]
     if told:
         yield f"({'; '.join(told)})"
-
-
-def _wide(name: str) -> int:
-    return max(9, len(name) + 2)
-
-
-def _interval(curve: PrefixCurve, k: int) -> str:
-    if curve.low is None or curve.high is None:
-        return ""
-    i = curve.k.index(k)
-    return f"  {f'{curve.low[i]:.4f} to {curve.high[i]:.4f}':<16}"
 
 
 # Points of embedded bits in one line of text.
