@@ -190,7 +190,10 @@ def diagnose_gathered(
         spectrum=None
         if not len(spectrum)
         else PrefixCurve(
-            range(1, len(spectrum) + 1), variance_shares(spectrum).tolist(), "share of variance", label="variance"
+            tuple(range(1, len(spectrum) + 1)),
+            variance_shares(spectrum).tolist(),
+            "share of variance",
+            label="variance",
         ),
         kind=gathered.kind if trials is None else trials.task,
         classes=gathered.classes,
