@@ -411,21 +411,6 @@ def rivals(
     return taken
 
 
-def _begins_with(baseline: FittedEncoder, encoder: FittedEncoder) -> bool:
-    """Tell whether the first coordinates of a baseline, and what they decode to, are the encoder's, to the last bit."""
-    return (
-        encoder.network is None
-        and encoder.normalized == baseline.normalized
-        and np.array_equal(baseline.components[: encoder.d], encoder.components)
-        and np.array_equal(baseline.mean, encoder.mean)
-        and np.array_equal(baseline.query_mean, encoder.query_mean)
-        and (
-            encoder.decoder is None
-            or (baseline.decoder is not None and np.array_equal(baseline.decoder[:, : encoder.d], encoder.decoder))
-        )
-    )
-
-
 # -- scoring -----------------------------------------------------------------------------------------------------
 
 
@@ -560,12 +545,8 @@ class _Grid:
                     encoder = replace(encoder, mean=self.encoder.mean, query_mean=self.encoder.mean)
             return self._scored([_Stored(_points(code, encoder, lengths, "float32"), encoder, lengths)])
 
-        # A baseline that is the encoder, as PCA is for reconstruction, is not swept again.
-        same = [code for code, baseline in baselines.items() if _begins_with(baseline, self.encoder)]
-        swept = ["", *(code for code in baselines if code not in same)]
-        found = self._run(((f"{self.metric}, {code or 'ours'}", partial(curve, code)) for code in swept), progress)
-        ours = [one for one in found if not one.point.code and one.point.k in few]
-        return found + [replace(one, point=replace(one.point, code=code)) for code in same for one in ours]
+        jobs = ((f"{self.metric}, {code or 'ours'}", partial(curve, code)) for code in ("", *baselines))
+        return self._run(jobs, progress)
 
     def rounded(self, rivals: Mapping[str, FittedEncoder], progress: Progress) -> list[Measured]:
         """Score the encoder, rivals and the raw vectors in every other precision."""

@@ -233,7 +233,7 @@ class _Writer:
         raw = [item(found.stored_texts[row], found.stored_labels[row]) for row in found.of_raw(i)]
         columns = [element("div", element("h4", "all numbers"), element("ol", raw))]
         k = Steps.of(self.stops, str)
-        for name in found.by_prefix:
+        for name in filter(None, found.found):
             rows = [found.at(name, stop, i) for stop in self.stops]
             items = [
                 item(*(Steps(self.stops, tuple(column[row] for row in place)) for column in
