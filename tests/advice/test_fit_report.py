@@ -1,7 +1,5 @@
 """The report of a fit: its numbers are those of slower ways, and what it cannot say is left out with a note."""
 
-import sys
-
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
@@ -23,7 +21,6 @@ from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import prefix_curve
 from firstk.quality.choice import Limits, Point
 
-evaluating = sys.modules["firstk.advice.evaluate"]
 SMALL = {"precisions": ["float32", "int8"], "draws": 20}
 
 

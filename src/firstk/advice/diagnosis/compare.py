@@ -14,7 +14,7 @@ import numpy as np
 
 from firstk.advice.diagnosis.candidates import Candidate, balanced_weight, candidates_for
 from firstk.advice.diagnosis.folds import Fold, Trials, lengths_for
-from firstk.advice.diagnosis.ranking import Margin, Ranking, Trial
+from firstk.advice.diagnosis.ranking import Ranking, Trial
 from firstk.estimator.problem import pose
 from firstk.exceptions import FirstkError, InvalidInputError
 from firstk.metrics.bootstrap import MeanScore, PerRowScores, resampled_scores
@@ -173,24 +173,20 @@ def _ranked(
             low=low.tolist(), high=high.tolist(), confidence=CONFIDENCE,
         )  # fmt: skip
 
-    def trial(one: _Scored) -> Trial:
-        own = one.candidate
+    tried = []
+    for one, ahead in zip(scored, found.ahead, strict=True):
+        own, everything = one.candidate, one.everything
         low, high = map(float, interval(one.draws.mean(axis=1)))
-        return Trial(
-            own.name, own.objective.name, dict(own.settings), own.solver, one.components, own.pairs,
-            float(one.score.mean()), low, high, round(one.seconds, 1),
+        tried.append(
+            Trial(
+                own.name, own.objective.name, dict(own.settings), own.solver, one.components, own.pairs,
+                curve(one, raw[0], trials.n - (trials.known if trials.on_new else 0)),
+                None if everything is None else curve(everything, raw[1], trials.n),
+                float(one.score.mean()), low, high, ahead, round(one.seconds, 1),
+            )
         )  # fmt: skip
-
-    order = sorted(range(len(scored)), key=lambda i: -float(scored[i].score.mean()))  # stable: the simpler first
-    n = trials.n - (trials.known if trials.on_new else 0)
-    everything = [scored[i].everything for i in order]
     return Ranking(
-        curves=tuple(curve(scored[i], raw[0], n) for i in order),
-        trials=tuple(trial(scored[i]) for i in order),
-        margins=tuple(
-            Margin(scored[i].candidate.name, -ahead.value, -ahead.high, -ahead.low)
-            for i, ahead in ((i, found.ahead[i]) for i in order[1:])
-        ),
+        trials=tuple(sorted(tried, key=lambda trial: -trial.mean)),  # stable: the simpler first
         choice=chosen.candidate.name,
         reason=reason,
         left_out=left_out,
@@ -198,7 +194,6 @@ def _ranked(
         folds=len(trials.folds),
         known=trials.known,
         known_share=trials.known_share,
-        everything=tuple(curve(one, raw[1], trials.n) for one in everything if one is not None),
     )
 
 
