@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk.advice.inputs import File, VectorSource, open_stream, read_held_out
+from firstk.advice.inputs import File, VectorSource, open_stream, read_rows
 from firstk.advice.judgements import Judged, as_search, read_judged, read_side
 from firstk.data.remote import place_of, shown_place
 from firstk.data.task import Data, Pairs, Rows, Search
@@ -198,8 +198,14 @@ def open_task(place: VectorSource, held_out: float | str = HELD_OUT, seed: int =
 def _of_rows(place: VectorSource, held_out: str, share: float | None, seed: int) -> FileTask:
     stream, own = open_stream(place), None
     if share is None:
-        own = read_held_out(place, held_out)
-        _check_width(np.shape(own.X)[1], stream.width, held_out, place)
+        if place.labels is not None:
+            raise InvalidInputError(
+                "A held-out file has its labels in a column of its own: name the column with label=, or hold out a "
+                "share of the rows."
+            )
+        rows = read_rows(held_out, vectors=place.vectors, label=place.label, nan=place.nan)
+        own = Rows(rows.X, rows.y)
+        _check_width(rows.X.shape[1], stream.width, held_out, place)
     stream.parts = draw(stream.rows, share or 0.0, seed)
     said = f"of {held_out if share is None else f'{file_name(place.source)} (drawn at random, seed {seed})'}"
     return FileTask(
