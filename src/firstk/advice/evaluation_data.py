@@ -101,9 +101,12 @@ def _rows_for(
     if given is not None and metric in OWN_METRICS:
         notes.append(f"reference= is not used: {metric} looks at no other rows. metric='probe_accuracy' does.")
         given = None
-    elif given is not None and _same_file(place.source, given):
-        notes.append(f"reference= is not used: it is {file} itself, and no row is its own reference. Give other rows.")
-        given = None
+    if given is not None:
+        own, other = (place_of(str(name)) for name in (place.source, given))
+        if str(place.source) == given or (own.exists() and other.exists() and own.samefile(other)):
+            told = f"it is {file} itself, and no row is its own reference. Give other rows."
+            notes.append(f"reference= is not used: {told}")
+            given = None
     reference: Rows | None = None
     others: Rows | None = None  # to fit baselines on, where the model was not fitted on the reference
     if given is not None:
@@ -334,9 +337,3 @@ def training_parts(encoder: FittedEncoder, stream: Stream, nan: str = "refuse") 
                 if recorded in (str(both), str(alone)):
                     return parts
     return None
-
-
-def _same_file(first: File, second: File) -> bool:
-    """Tell whether two names are of one file or folder."""
-    paths = [place_of(str(name)) for name in (first, second)]
-    return str(first) == str(second) or (all(path.exists() for path in paths) and paths[0].samefile(paths[1]))

@@ -29,7 +29,7 @@ from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.ranking import rank_correlation
 from firstk.metrics.task import fit_readout
-from firstk.quality.choice import Choice, Limits
+from firstk.quality.choice import Limits
 from firstk.quality.choose import choose
 from firstk.quality.evaluation import Evaluation, Packed
 
@@ -123,6 +123,13 @@ def report_on(
         except InvalidInputError as error:
             refusal = error
             notes.append(str(error))
+    about_new = []
+    if choice is not None and choice.on_new:
+        about_new.append(
+            f"Scores are of the {choice.n_new:,} of these queries that ask for new documents: none that is relevant to "
+            "them was learned from. We choose by these; a baseline that is behind over all queries replaces the model "
+            "only if it is clearly better there."
+        )
     if details:
         baselines = settings.get("baselines", True)
         evaluations += _further(encoder, fitted, data, baselines, notes, progress)
@@ -132,7 +139,7 @@ def report_on(
         rows=task.rows,
         columns=fitted.p,
         itemsize=task.itemsize,
-        held_out=" ".join(filter(None, (task.said, _about_new(choice)))),
+        held_out=" ".join([task.said, *about_new]),
         evaluations=tuple(evaluations),
         choice=choice,
         axes=_axes(fitted, data, notes) if details else None,
@@ -162,16 +169,6 @@ def _further(
         except InvalidInputError as error:
             notes.append(f"The curve of {name} is left out: {error}")
     return found
-
-
-def _about_new(choice: Choice | None) -> str:
-    if choice is None or not choice.on_new:
-        return ""
-    return (
-        f"Scores are of the {choice.n_new:,} of these queries that ask for new documents: none that is relevant to "
-        "them was learned from. We choose by these; a baseline that is behind over all queries replaces the model only "
-        "if it is clearly better there."
-    )
 
 
 def _facts(encoder: FittedEncoder, task: FileTask, data: Data) -> dict[str, str | int | float]:

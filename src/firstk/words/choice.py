@@ -365,7 +365,10 @@ def precision_lines(evaluation: Evaluation) -> Iterator[str]:
     points |= {(o.bytes, RAW): o for o in evaluation.points if o.code == RAW and o.queries == "float32"}
     if not points:
         return
-    found = {key: f"{score_text(one.score, 4)} ({_how(one)})" for key, one in points.items()}
+    found = {}
+    for key, one in points.items():
+        how = one.stored_as if one.code == RAW or not one.is_prefix else f"{one.k} {one.stored_as}"
+        found[key] = f"{score_text(one.score, 4)} ({'PQ' if one.precision == PRODUCT_QUANTIZER else how})"
     wide = {code: max(len(code), *(len(text) for (_, c), text in found.items() if c == code)) for code in codes}
     yield ""
     yield "Others, the best score of each in as many bytes"
@@ -373,12 +376,6 @@ def precision_lines(evaluation: Evaluation) -> Iterator[str]:
     for size in sorted({size for size, _ in points}):
         row = "".join(f"  {found.get((size, code), ''):>{wide[code]}}" for code in codes)
         yield f"{size:>5}{row}".rstrip()
-
-
-def _how(point: Point) -> str:
-    if point.precision == PRODUCT_QUANTIZER:
-        return "PQ"
-    return point.stored_as if point.code == RAW or not point.is_prefix else f"{point.k} {point.stored_as}"
 
 
 def further_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:

@@ -77,8 +77,11 @@ def explanation(found: Diagnosis) -> list[str]:
 def _ranked(ranking: Ranking) -> Iterator[str]:
     trial, first = ranking.chosen, ranking.curves[0]
     mean = f"{score_text(trial.mean)} ({score_text(trial.low)} to {score_text(trial.high)})"
-    scope = f"mean {first.metric} at k = {_listed([str(k) for k in first.k])}, {_scope(ranking)}"
-    yield f"Objective {trial.name} {_verdict(ranking)}: {mean}, {scope}."
+    units = _UNITS.get(first.metric, "rows") + (" for new documents" if ranking.everything else "")
+    count = "" if first.n_evaluated is None else f"{first.n_evaluated:,} "
+    scope = f"{count}held-out {units}" + (f" of {ranking.folds} fits" if ranking.folds > 1 else "")
+    at = f"mean {first.metric} at k = {_listed([str(k) for k in first.k])}"
+    yield f"Objective {trial.name} {_verdict(ranking)}: {mean}, {at}, {scope}."
     shown = list(ranking.trials)
     if len(shown) > MOST_OBJECTIVES:
         shown = [one for one in shown if one is not trial][: MOST_OBJECTIVES - 1]
@@ -108,13 +111,6 @@ def _verdict(ranking: Ranking) -> str:
     level = f"is level with {other}" if own.level else f"is not clearly behind {other}"
     why = "better where documents are known" if ranking.reason == "known" else "simpler or faster"
     return f"{level}{' on new documents' if ranking.everything else ''}, and {why}"
-
-
-def _scope(ranking: Ranking) -> str:
-    first = ranking.curves[0]
-    units = _UNITS.get(first.metric, "rows") + (" for new documents" if ranking.everything else "")
-    count = "" if first.n_evaluated is None else f"{first.n_evaluated:,} "
-    return f"{count}held-out {units}" + (f" of {ranking.folds} fits" if ranking.folds > 1 else "")
 
 
 def _findings(ranking: Ranking) -> Iterator[str]:
@@ -207,7 +203,12 @@ def _listed(names: Sequence[str]) -> str:
 
 def _problem(code: str, found: Vectors) -> str:
     """Say what a reason code means here."""
-    constant, dead, offset = (_columns(of) for of in (found.constant_columns, found.dead_columns, found.offset_columns))
+
+    def columns(places: Sequence[int]) -> str:
+        shown = ", ".join(map(str, places[:8])) + (", ..." if len(places) > 8 else "")
+        return f"{number_of(len(places), 'column')} ({shown})"
+
+    constant, dead, offset = map(columns, (found.constant_columns, found.dead_columns, found.offset_columns))
     several = number_of(found.contradictions, "vector")
     units = "" if found.dead_columns else " If columns differ in units, scale them first."
     sentences = {
@@ -228,11 +229,6 @@ def _problem(code: str, found: Vectors) -> str:
         "constant": f"{constant} without variance.",
     }
     return sentences[code]
-
-
-def _columns(places: Sequence[int]) -> str:
-    shown = ", ".join(map(str, places[:8])) + (", ..." if len(places) > 8 else "")
-    return f"{number_of(len(places), 'column')} ({shown})"
 
 
 def _facts(found: Vectors) -> Iterator[str]:

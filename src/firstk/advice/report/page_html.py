@@ -123,7 +123,12 @@ class _Writer:
 
     def data(self) -> dict[str, object]:
         """Return all that the script looks up."""
-        said = Steps.of(self.stops, self._said)
+        lead, parts = self.page.lead, self.page.sections[self.page.lead_number].parts
+        own = next(part for part in parts if isinstance(part, Table)).rows[0]
+        text, last = Cell(own.cells[0]) if not isinstance(own.cells[0], Cell) else own.cells[0], self.stops[-1]
+        score = text.text if isinstance(text.text, Steps) else Steps((0,), (text.text,))
+        # What a screen reader says of the slider at k.
+        said = Steps.of(self.stops, lambda k: f"k = {k} of {last}, {own.name}: {lead.metric} {score.at(k)}")
         return {
             "k": self.stops,
             # Six digits, as fine as the steps of the slider: what it is set to is what it gives back.
@@ -135,12 +140,6 @@ class _Writer:
             "heights": self.heights,
             "images": self.images,
         }
-
-    def _said(self, k: int) -> str:
-        """Return what a screen reader says of the slider at k."""
-        lead, table = self.page.lead, f"k = {k} of {self.stops[-1]}"
-        chart = next(part for part in self.page.sections[self.page.lead_number].parts if isinstance(part, Table))
-        return f"{table}, {chart.rows[0].name}: {lead.metric} {_text(chart.rows[0].cells[0]).at(k)}"
 
     def _place(self, text: Steps, stops: Sequence[int]) -> int:
         self.texts.append([self.strings.setdefault(text.at(stop), len(self.strings)) for stop in stops])
@@ -316,11 +315,6 @@ class _Writer:
                 cells.append(element("td", beside, " " if beside else None, value))
         name = element("th", line, element("span", row.name) if line else row.name, scope="row")
         return element("tr", name, cells, class_=kind or None, data_fit=k if follows else None)
-
-
-def _text(cell: str | Steps | Cell) -> Steps:
-    text = cell.text if isinstance(cell, Cell) else cell
-    return text if isinstance(text, Steps) else Steps((0,), (text,))
 
 
 RENDERERS: dict[type, Callable[[_Writer, Any, Section], Html]] = {

@@ -154,7 +154,10 @@ def _in_bytes(evaluation: Evaluation, size: int | None) -> Table:
                 for size in sizes]  # fmt: skip
         scores = [NOTHING if o is None else score_text(o.score, 4) for o in best]
         ends = [NOTHING if o is None else _interval(evaluation.interval_of(o)) for o in best]
-        stored = [NOTHING if o is None else f"{_stored(o)}, {number_of(o.bytes, 'byte')}" for o in best]
+        stored = []  # without the name of the code, which the row says
+        for o in best:
+            k = "" if o is None or o.code == RAW or not o.is_prefix else f"k = {o.k}, "
+            stored.append(NOTHING if o is None else f"{k}{shown_as(o.stored_as)}, {number_of(o.bytes, 'byte')}")
         cells = tuple(Steps(tuple(sizes), tuple(texts)) for texts in (scores, ends, stored))
         rows.append(Row(name, cells, "" if rows else "ours"))
     wanted = size or (sizes[len(sizes) // 2] if sizes else 0)
@@ -166,12 +169,6 @@ def _in_bytes(evaluation: Evaluation, size: int | None) -> Table:
         sizes=tuple(sizes),
         size=max((own for own in sizes if own <= wanted), default=min(sizes, default=0)),
     )
-
-
-def _stored(point: Point) -> str:
-    """Return how a point is stored, without the name of its code, which its row says."""
-    stored = shown_as(point.stored_as)
-    return stored if point.code == RAW or not point.is_prefix else f"k = {point.k}, {stored}"
 
 
 def _precisions(evaluation: Evaluation) -> Table:
