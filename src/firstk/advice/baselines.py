@@ -15,6 +15,8 @@ from firstk.moments.moments import Moments
 from firstk.moments.statistics import Statistics
 from firstk.objectives import Similarity
 
+__all__ = ["plain_truncation", "random_dimensions"]
+
 
 def plain_truncation(X: ArrayLike) -> FittedEncoder:
     """Return the first k columns as they are."""
