@@ -15,7 +15,7 @@ from firstk.moments.moments import Moments
 from firstk.moments.statistics import Statistics
 from firstk.objectives import Similarity
 
-__all__ = ["plain_truncation", "random_dimensions"]
+__all__ = ["baselines_of", "plain_truncation", "random_dimensions"]
 
 
 def plain_truncation(X: ArrayLike) -> FittedEncoder:
