@@ -164,10 +164,7 @@ def _rows_for(
             found = found.subset(np.flatnonzero(~taught))
             said += f" The {taught.sum():,} others of them that the model was fitted on are left out."
     data = replace(found, reference=None if metric in ALONE else reference)
-    return FileTask(
-        place, others or reference, data, said, rows=stream.rows, width=stream.width, itemsize=stream.itemsize,
-        store=store, notes=tuple(notes),
-    )  # fmt: skip
+    return FileTask(place, stream, others or reference, data, said, store=store, notes=notes)
 
 
 def _about_labels(rows: Rows, metric: str) -> list[str]:
@@ -196,10 +193,7 @@ def _log_for(encoder: FittedEncoder, place: VectorSource, most: int, metric: str
     found, count = _sample(stream, most, place.source)
     data = Search(queries[_at_most(np.arange(len(queries)), most)], found.X)
     said = f"Evaluated on {data.n:,} queries of {file_name(place.queries)}, which look among {count} of "
-    return FileTask(
-        place, None, data, f"{said}{file_name(place.source)}.", rows=stream.rows, width=stream.width,
-        itemsize=stream.itemsize, store=place.source,
-    )  # fmt: skip
+    return FileTask(place, stream, None, data, f"{said}{file_name(place.source)}.")
 
 
 def _reference_place(place: VectorSource, file: str, labels: str | None) -> VectorSource:
@@ -265,10 +259,7 @@ def _judged_for(encoder: FittedEncoder, place: VectorSource, reference: str | No
     if reference is not None:
         other = VectorSource(reference, place.vectors, nan=place.nan)
         train = np.asarray(_sample(_opened(other, encoder), most, reference)[0].X)
-    return FileTask(
-        place, None if train is None else Rows(train), held, said, rows=len(np.asarray(data.stored)),
-        width=encoder.p, itemsize=judged.itemsize, store=judged.store, notes=tuple(notes),
-    )  # fmt: skip
+    return FileTask(place, judged, None if train is None else Rows(train), held, said, notes=notes)
 
 
 def _opened(place: VectorSource, encoder: FittedEncoder) -> Stream:

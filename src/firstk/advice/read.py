@@ -6,8 +6,8 @@ sides; a search is evaluated among all documents, because that is where its code
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -48,21 +48,22 @@ class FileTask:
     def __init__(
         self,
         place: VectorSource,
+        source: Stream | Judged,
         train: Stream | Data | None,
         held_out: Data | None,
         said: str,
         *,
-        rows: int,
-        width: int,
-        itemsize: int,
         label: str | None = None,
         vectors: str = "",
         store: File | None = None,
-        notes: tuple[str, ...] = (),
+        notes: Sequence[str] = (),
     ):
-        self.place, self.train, self.rows, self.width, self.itemsize = place, train, rows, width, itemsize
-        self.label, self.vectors, self.store = label, vectors, store
-        self.notes = list(notes)
+        self.place, self.train, self.label, self.vectors = place, train, label, vectors
+        if isinstance(source, Stream):
+            self.rows, self.width, self.store = source.rows, source.width, store or place.source
+        else:
+            (self.rows, self.width), self.store = np.shape(source.data.stored), source.store
+        self.itemsize, self.notes = source.itemsize, list(notes)
         self._held_out, self._said = held_out, said
 
     def __repr__(self) -> str:
@@ -184,17 +185,11 @@ def open_task(place: VectorSource, held_out: float | str = HELD_OUT, seed: int =
     if not place.judged:
         return (_of_rows if place.queries is None else _of_log)(place, str(held_out), share, seed)
     judged = read_judged(place)
-    facts: dict[str, Any] = {
-        "width": np.shape(judged.data.stored)[1],
-        "itemsize": judged.itemsize,
-        "store": judged.store,
-    }
     if isinstance(judged.data, Pairs):
-        return _of_pairs(place, judged, judged.data, str(held_out), share, seed, facts)
-    facts["rows"] = len(np.asarray(judged.data.documents))
+        return _of_pairs(place, judged, judged.data, str(held_out), share, seed)
     train, held, said = _divided_search(place, judged, judged.data, str(held_out), share, seed)
     said = "" if held is None else f"{judged.described(held)} {said}"
-    return FileTask(place, train, held, said, **facts)
+    return FileTask(place, judged, train, held, said)
 
 
 def _of_rows(place: VectorSource, held_out: str, share: float | None, seed: int) -> FileTask:
@@ -210,10 +205,7 @@ def _of_rows(place: VectorSource, held_out: str, share: float | None, seed: int)
         _check_width(rows.X.shape[1], stream.width, held_out, place)
     stream.parts = draw(stream.rows, share or 0.0, seed)
     said = f"of {held_out if share is None else f'{file_name(place.source)} (drawn at random, seed {seed})'}"
-    return FileTask(
-        place, stream, own, said, rows=stream.rows, width=stream.width, itemsize=stream.itemsize,
-        label=stream.label, vectors=stream.vectors, store=place.source,
-    )  # fmt: skip
+    return FileTask(place, stream, stream, own, said, label=stream.label, vectors=stream.vectors)
 
 
 def _of_log(place: VectorSource, held_out: str, share: float | None, seed: int) -> FileTask:
@@ -231,20 +223,12 @@ def _of_log(place: VectorSource, held_out: str, share: float | None, seed: int) 
         drawn = draw(len(log), share, seed).held
         held, log = log[drawn], np.delete(log, drawn, axis=0)
     stream.parts, stream.queries = draw(stream.rows, 0.0, seed), log if len(log) else None
-    return FileTask(
-        place, stream, Search(held, np.empty((0, stream.width))) if len(held) else None, f"of {name}",
-        rows=stream.rows, width=stream.width, itemsize=stream.itemsize, vectors=stream.vectors, store=place.source,
-    )  # fmt: skip
+    search = Search(held, np.empty((0, stream.width))) if len(held) else None
+    return FileTask(place, stream, stream, search, f"of {name}", vectors=stream.vectors)
 
 
 def _of_pairs(
-    place: VectorSource,
-    judged: Judged,
-    pairs: Pairs,
-    held_out: str,
-    share: float | None,
-    seed: int,
-    facts: dict[str, Any],
+    place: VectorSource, judged: Judged, pairs: Pairs, held_out: str, share: float | None, seed: int
 ) -> FileTask:
     """Divide scored pairs by their left sides."""
     parts = draw_groups(judged.lefts, share or 0.0, seed)
@@ -255,7 +239,7 @@ def _of_pairs(
         own = read_judged(replace(place, pairs=held_out)).data
         if not isinstance(own, Pairs):
             raise InvalidInputError(f"'{held_out}' holds pairs without scores, and those to learn from have scores.")
-        _check_width(np.shape(own.right)[1], facts["width"], held_out, place)
+        _check_width(np.shape(own.right)[1], np.shape(pairs.right)[1], held_out, place)
         train, held, said = pairs, own, f"of {held_out}"
     if judged.store is not None and len(np.unique(np.asarray(pairs.scores))) <= MOST_GRADES:
         said += "; if scores are grades of relevance, relevance= evaluates by search among all rows"
@@ -265,7 +249,7 @@ def _of_pairs(
         f"{seen} of {0 if held is None else held.n} held-out pairs have a right side that is in the training pairs as "
         "well: on those a fit can score by remembering it."
     )
-    return FileTask(place, train, held, said, rows=pairs.n, notes=(note,) if seen else (), **facts)
+    return FileTask(place, judged, train, held, said, notes=(note,) if seen else ())
 
 
 def _divided_search(
