@@ -59,11 +59,9 @@ class FileTask:
         notes: Sequence[str] = (),
     ):
         self.place, self.train, self.label, self.vectors = place, train, label, vectors
-        if isinstance(source, Stream):
-            self.rows, self.width, self.store = source.rows, source.width, store or place.source
-        else:
-            (self.rows, self.width), self.store = np.shape(source.data.stored), source.store
-        self.itemsize, self.notes = source.itemsize, list(notes)
+        self.store: File | None = store or place.source if isinstance(source, Stream) else source.store
+        shape = (source.rows, source.width) if isinstance(source, Stream) else np.shape(source.data.stored)
+        (self.rows, self.width), self.itemsize, self.notes = shape, source.itemsize, list(notes)
         self._held_out, self._said = held_out, said
 
     def __repr__(self) -> str:
