@@ -325,7 +325,8 @@ def page_of(report: Report, *, rows: int | None = None, commands: Iterable[str] 
             columns=report.columns,
             itemsize=report.itemsize,
             ks=curve.k,
-            precisions=tuple(dict.fromkeys(point.precision for point in lead.prefixes)) or ("float32",),
+            # What a store takes for a form is told by the points.
+            precisions=tuple(dict.fromkeys(one.precision for one in lead.prefixes if not one.form)) or ("float32",),
             whole=whole,
         )
     )
