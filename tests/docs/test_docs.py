@@ -219,7 +219,7 @@ def test_similarity_resolves_to_the_members_of_the_table():
     face = objectives.Similarity()
     assert face.resolved(pairs=True) == objectives.PairSimilarity()
     assert face.resolved(pairs=False) == objectives.NeighborSimilarity()
-    assert objectives.Similarity(keep="dot_products").for_rows() == objectives.DotProducts()
+    assert objectives.Similarity(keep="dot_products").resolved(pairs=False) == objectives.DotProducts()
 
 
 def test_a_wrong_page_is_noticed():
