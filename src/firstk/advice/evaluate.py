@@ -124,7 +124,8 @@ def evaluate(
     baselines : bool or mapping from names to FittedEncoder
         Baselines to score as well. True: PCA and uncentred SVD of the rows of the fit, where the encoder holds their
         moments; plain truncation; random dimensions. Those that are ahead of the encoder
-        somewhere, or as good and simpler, are rounded too.
+        somewhere, or as good and simpler, are rounded too; of searches of more than 10^10 products the best of these
+        alone, and not to embedded bits.
     product_quantizer : bool
         Score product quantizers of the raw vectors too, where faiss is installed.
     latency : bool
@@ -176,7 +177,7 @@ def evaluate(
         full_width_neighbors(fitted, data)  # once, before threads ask for them
     names = [resolve_precision(each, "evaluate") for each in dict.fromkeys(precisions)]
     usual = default_lengths(fitted)
-    if products(fitted, data) > MOST_PRODUCTS:
+    if long := products(fitted, data) > MOST_PRODUCTS:
         usual = tuple(k for k in usual if k in ladder(fitted.d)) if usual == finer_ladder(fitted.d) else usual
     lengths = [check_prefix(k, fitted.d, "evaluate") for k in (*(usual if ks is None else ks), *also)]
     grid = _Grid(fitted, data, name, sorted(set(lengths)), names, ks is not None, draws)
@@ -195,6 +196,9 @@ def evaluate(
         grid = replace(grid, sizes=tuple(found_sizes.result()))
     if (rounded or held is not None) and name not in OWN_METRICS:
         others = {code: others[code] for code in rivals(found, fitted, others, METRICS[name].raw(fitted, grid.asked))}
+        if long and others:  # one of them: each would take as long as the encoder itself
+            means = {code: np.mean([one.values[0].score for one in found if one.point.code == code]) for code in others}
+            others = {(best := max(means, key=means.__getitem__)): others[best]}
     if names and not any(precision.name == "float32" for precision in names):  # swept for `rivals` alone
         found = [one for one in found if one.point.code]
     found += grid.rounded(others if rounded else {}, progress)
@@ -561,7 +565,9 @@ class _Grid:
         beside = replace(self, sizes=self._coarser_bytes())
 
         def jobs() -> Iterator[Job]:
-            if any(precision.name == EMBEDDED for precision in self.precisions):  # first, as these take longest
+            bits = any(precision.name == EMBEDDED for precision in self.precisions)
+            # First, as these take longest; of a long search they would take half of the time.
+            if bits and products(self.encoder, self.data) <= MOST_PRODUCTS:
                 for code, baseline in rivals.items():
                     strings = partial(beside._strings, baseline, code)
                     yield f"{code}, embedded bits", partial(beside._bits, strings, code, beside.sizes)
