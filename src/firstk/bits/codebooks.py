@@ -355,7 +355,8 @@ def _left_over(rows: np.ndarray, means: np.ndarray, owner: np.ndarray, share: np
     others = weight - share
     alone = others < 1e-6 * share
     factor = np.divide(weight, others, out=np.ones(len(share)), where=~alone)
-    found = rows - means[owner]
+    found = means[owner]
+    np.subtract(rows, found, out=found)
     found *= factor[:, None]
     if alone.any():
         found[alone] = rows[alone] - means[runner_up(rows[alone], means, owner[alone])]
