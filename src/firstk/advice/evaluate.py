@@ -58,9 +58,9 @@ ALL_PREFIXES, PER_OCTAVE = 32, 8
 # Products of one search, of queries, documents and columns, beyond which lengths are those of a `ladder` alone.
 MOST_PRODUCTS = 10_000_000_000
 # What the evaluation of searches takes on one core: for each number of the store, which is rounded, read back and laid
-# out for every point, and for each product of one search. Measured once: 215 processor seconds for 117,659 x 256
+# out for every point, and for each product of one search. Measured once: 119 processor seconds for 117,659 x 256
 # numbers and 400 queries.
-SECONDS_A_NUMBER, SECONDS_A_PRODUCT = 4.3e-6, 7e-9
+SECONDS_A_NUMBER, SECONDS_A_PRODUCT = 2.4e-6, 3.9e-9
 # A baseline whose scores differ by less than this share is no other code to speak of.
 AHEAD = 1e-3
 # Lengths at which a baseline keeps less of the score at full width than this are no advice, wherever it is ahead there.
@@ -182,6 +182,8 @@ def evaluate(
         # The cells of bits are fitted while prefixes are swept.
         bits = any(precision.name == EMBEDDED for precision in names)
         found_sizes = beside.submit(lambda: (default_bytes(fitted) if sizes is None else sizes) if bits else ())
+        if long:  # one after the other: each holds some copies of many rows
+            found_sizes.result()
         found = grid.curves(others, progress)
         grid = replace(grid, sizes=tuple(found_sizes.result()))
     if (rounded or held is not None) and name not in OWN_METRICS:
