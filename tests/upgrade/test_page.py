@@ -111,7 +111,7 @@ def test_prices_are_on_the_axis(report):
 
 
 def test_a_page_without_judgements_says_that_it_is_fidelity():
-    data = made_upgrade(n=300, queries_old=None, queries_new=None, relevance=None)
+    data = made_upgrade(n=300, queries_old=None, asked=None)
     report = evaluate_upgrade(data, methods=("auto",), estimator=rotation).report
     page = render_upgrade(verdict_of(report))
     assert "<h1>Find out what is relevant first</h1>" in page

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from firstk import Rows
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import MeanScore, resampled_scores
 from firstk.quality import DRAWS, Difference, interval, select
@@ -141,7 +142,7 @@ def evaluate_upgrade(
             f"None of the {len(data.old):,} rows of the store "
             + (
                 "has the label of a query: check that both have the same labels."
-                if data.labelled
+                if isinstance(data.asked, Rows)
                 else "is relevant to a query: check that judgements name these rows."
             )
         )
@@ -375,7 +376,7 @@ def _re_embedding(
     old, new = (searches.document_vectors(model) for model in ("old", "new"))
     queries, translated = searches.query_vectors("new"), alignment.old_to_new(old)
     everything = Option(RE_EMBED, share=1.0), searches.scores(new, queries)[:, 0]
-    if len(searches.asked) < _FEWEST_FOR_ORDER or not shares:
+    if len(searches.queries) < _FEWEST_FOR_ORDER or not shares:
         return [everything], {}
     asking = searches.query_vectors("old") if searches.data.stays else alignment.new_to_old(queries)
     halves = [np.arange(start, len(queries), 2) for start in (0, 1)]
@@ -388,7 +389,7 @@ def _re_embedding(
             anew = np.zeros(len(old), dtype=bool)
             anew[np.argsort(-key, kind="stable")[: round(share * len(old))]] = True
             rows = mixed_rows(translated, new, anew, Calibration.fit(queries[other], translated, new))
-            values[part] = searches.scores(rows, mixed_queries(queries), part=part)[:, 0]
+            values[part] = searches.part(part).scores(rows, mixed_queries(queries[part]))[:, 0]
         return values
 
     options, ahead = [], []
