@@ -184,7 +184,7 @@ def align(
         share = [] if budget_rows is None else [budget_rows / (rows or len(data.old))]
         found = evaluate_upgrade(data, methods=names, shares=[*SHARES, *share], random_state=seed, progress=begin)
     verdict = verdict_of(found.report, terms)
-    said, more = answer(verdict), explanation(verdict)
+    said, more = answer(verdict), list(explanation(verdict))
     fitted = found.alignment.alignment_
     fitted = replace(fitted, config={**fitted.config, "verdict": [*said, *more]})
     fitted.save(out, extra={FILE: found.report.to_json()})
