@@ -9,7 +9,7 @@ from firstk import Rows, Search
 from firstk.exceptions import InvalidInputError
 from firstk.upgrade import UpgradeData, UpgradeReport, evaluate_upgrade
 from firstk.upgrade.data import searches_in, split_pairs
-from firstk.upgrade.evaluate import usual_methods
+from firstk.upgrade.evaluate import USUAL
 from firstk.upgrade.records import HELD_OUT, MIX, QUERIES, RE_EMBED, STAY, STORE, TRANSLATE
 from firstk.upgrade.words import notes
 from fixtures.made_upgrade import Rotation, made_upgrade, rotation
@@ -170,8 +170,8 @@ def test_the_librarys_own_alignments_are_evaluated():
     methods = {one.option.method for one in result.report.pools[0].options} - {""}
     assert {"procrustes", result.report.method} <= methods
     assert result.report.reason
-    assert usual_methods()[0] == "auto"
-    assert set(usual_methods()) >= {"procrustes", "ridge", "procrustes_ridge", "whitened_ridge"}
+    assert USUAL[0] == "auto"
+    assert set(USUAL) >= {"procrustes", "ridge", "procrustes_ridge", "whitened_ridge"}
     assert result.worth.shape == (300,)
 
 

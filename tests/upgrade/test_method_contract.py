@@ -78,11 +78,10 @@ def test_maps_for_comparing_order_neighbors_as_the_whole_code_does(name, p, q):
     )
 
 
-def test_every_method_has_a_file_a_test_and_a_line_in_the_docs():
+def test_every_method_has_a_test_and_a_line_in_the_docs():
     root = Path(__file__).parents[2]
     page = (root / "docs" / "alignment.md").read_text()
     for name in PUBLIC:
-        assert (root / "src" / "firstk" / "upgrade" / "methods" / f"{name}.py").is_file()
         assert (root / "tests" / "upgrade" / "methods" / f"test_{name}.py").is_file()
         assert f"| `{name}` |" in page
     assert set(AUTO) <= set(PUBLIC)

@@ -34,7 +34,7 @@ from firstk.moments import PairedStatistics, check_two_sides, chunk_rows
 from firstk.upgrade.auto import AlignmentChoice, choose
 from firstk.upgrade.fitted import FittedAlignment
 from firstk.upgrade.methods import AUTO, REGISTRY, Procrustes, ProcrustesRidge, resolve, restore
-from firstk.upgrade.methods._linear import rotation
+from firstk.upgrade.methods.procrustes import rotation
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -8,8 +8,7 @@ from scipy.optimize import check_grad, minimize
 
 from firstk.exceptions import InvalidInputError
 from firstk.upgrade.methods import LambdaOrthogonal, Ridge
-from firstk.upgrade.methods.lambda_orthogonal import _beyond
-from firstk.upgrade.methods.procrustes_ridge import scaled_rotation
+from firstk.upgrade.methods.procrustes import _beyond, scaled_rotation
 from upgrade.pairs import centred, moments_of, pairs
 
 

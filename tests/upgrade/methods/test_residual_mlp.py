@@ -8,7 +8,7 @@ import pytest
 from firstk.contracts import AlignmentRows
 from firstk.exceptions import InvalidInputError
 from firstk.upgrade.methods import ResidualMLP, Ridge
-from firstk.upgrade.methods.procrustes_ridge import scaled_rotation
+from firstk.upgrade.methods.procrustes import scaled_rotation
 from upgrade.methods.test_low_rank_affine import error
 from upgrade.pairs import cosines, moments_of, pairs
 
