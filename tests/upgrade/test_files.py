@@ -182,7 +182,7 @@ def test_options_that_do_not_go_together_are_refused(folder, given, words):
 
 def test_the_order_of_re_embedding_names_rows_by_their_ids(folder):
     worth = np.random.default_rng(0).random(N)
-    assert write_order(folder / "order.csv", files(folder), worth) == N
+    assert write_order(folder / "order.csv", files(folder), worth, np.arange(N)) == N
     with (folder / "order.csv").open() as file:
         rows = list(csv.reader(file))
     assert rows[0] == ["id", "worth"]

@@ -193,6 +193,7 @@ def align(
     lines += [*more, *tables(verdict), *paired] if explain else []
     lines.append(f"Saved in {out}." + ("" if explain else " Every option, with intervals: --explain."))
     if order is not None:
+        assert data.row_numbers is not None
         count = write_order(order, files, found.worth, data.row_numbers)
         lines.append(f"{number_of(count, 'row')} in the order of their worth: {order}")
     if report is not None:

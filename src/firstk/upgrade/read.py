@@ -20,7 +20,7 @@ from firstk import Rows, Search
 from firstk._base.atomic_file import atomic_file
 from firstk._base.rows import unit_rows
 from firstk.advice import File, Judged, RowNames, RowsOfFile, VectorSource, column_of, read_judged, read_side, usual
-from firstk.data.files import ID_NAMES, load_columns, open_vectors
+from firstk.data.files import ID_NAMES, VectorTable, load_columns, open_vectors
 from firstk.data.remote import place_of, shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import as_text
@@ -108,9 +108,11 @@ def read_upgrade(files: UpgradeFiles) -> tuple[UpgradeData, tuple[str, ...]]:
     labels = None if place.label is None else _labels(old, place.label)
     if asking is None:
         if labels is None:
-            return UpgradeData(old.X, new, pairs.old, metric=files.metric), tuple(told)
+            return UpgradeData(old.X, new, pairs.old, metric=files.metric, row_numbers=old.rows), tuple(told)
         data = UpgradeData.from_labels(old.X, new, labels, pairs.old)
         assert data.asked is not None
+        assert data.row_numbers is not None
+        data = replace(data, row_numbers=old.rows[data.row_numbers])
         drawn = f"{data.asked.n:,} of them are the queries, and no alignment is fitted on these"
         return data, (*told, f"{drawn}: a query is answered where the nearest row has its {place.label!r}.")
     # The queries of both models, row by row the same ones, in the order of the judged ones if there are any.
@@ -141,7 +143,7 @@ def read_upgrade(files: UpgradeFiles) -> tuple[UpgradeData, tuple[str, ...]]:
     asked: Search | Rows = Search(queries, old.X) if search is None else replace(search, queries=queries)
     if labels is not None:
         asked = Rows(queries, label_of_query, reference=Rows(old.X, labels))
-    return UpgradeData(old.X, new, pairs.old, asked, queries_old, files.metric), tuple(told)
+    return UpgradeData(old.X, new, pairs.old, asked, queries_old, files.metric, old.rows), tuple(told)
 
 
 def _labels(side: RowsOfFile, label: str) -> np.ndarray:
@@ -158,22 +160,20 @@ def _as_rows(path: File, place: VectorSource, X: np.ndarray, judged: Judged, sid
     return RowsOfFile(X, None, table, judged.file_rows[side])
 
 
-def write_order(path: Path, files: UpgradeFiles, worth: np.ndarray, row_numbers: np.ndarray | None = None) -> int:
+def write_order(path: Path, files: UpgradeFiles, worth: np.ndarray, row_numbers: np.ndarray) -> int:
     """Write the rows of the store, those of the highest worth first, by an atomic write; return how many.
 
-    `row_numbers` are places among the rows that were read, where not all of them are in the store. Rows are named by
-    the column of ids, or by their numbers where there is none.
+    Rows are named by the column of ids, or by their numbers in the file where there is none.
     """
-    named = RowNames(files.old.ids).columns()
-    old = read_side(files.old.source, files.old, named and named[1])
-    name = named[1] if named else next(iter(id_columns(old)), None)
-    names = old.rows if name is None else column_of(old.table, name)[old.rows]
-    names = names if row_numbers is None else names[row_numbers]
+    named, old = RowNames(files.old.ids).columns(), files.old
+    table = open_vectors(old.source, old.vectors, beside=[named[1]] if named else [], nan=old.nan)
+    name = named[1] if named else next(iter(_id_columns(table)), None)
+    names = row_numbers if name is None else column_of(table, name)[row_numbers]
     order = np.argsort(-worth, kind="stable")
     with atomic_file(path, "An order of rows", kinds=(".csv",)) as temporary, temporary.open("w", newline="") as file:
-        table = csv.writer(file)
-        table.writerow((name or "row", "worth"))
-        table.writerows((names[row], f"{worth[row]:.6g}") for row in order)
+        rows = csv.writer(file)
+        rows.writerow((name or "row", "worth"))
+        rows.writerows((names[row], f"{worth[row]:.6g}") for row in order)
     return len(order)
 
 
@@ -204,7 +204,9 @@ def paired(old: RowsOfFile, new: RowsOfFile, ids: str | None, what: str = "rows"
     what : str
         What an error message calls the rows.
     """
-    column = ids if ids is not None else next((name for name in id_columns(old) if name in id_columns(new)), None)
+    column = ids
+    if column is None:
+        column = next((name for name in _id_columns(old.table) if name in _id_columns(new.table)), None)
     if column is not None:
         known, asked = (as_text(column_of(side.table, column)[side.rows]) for side in (old, new))
         for side, names in ((old, known), (new, asked)):
@@ -271,8 +273,6 @@ def _standard(values: np.ndarray) -> np.ndarray:
     return values / size if size > 1e-9 * np.sqrt(len(values)) else np.zeros_like(values)
 
 
-def id_columns(side: RowsOfFile) -> list[str]:
+def _id_columns(table: VectorTable) -> list[str]:
     """Return the columns of a file that name rows, by their usual names."""
-    return [
-        name for name in load_columns(side.table.path) if usual(name) in ID_NAMES and name not in side.table.members
-    ]
+    return [name for name in load_columns(table.path) if usual(name) in ID_NAMES and name not in table.members]
