@@ -110,11 +110,11 @@ def test_same_seed_same_bytes_and_texts_as_labels():
         (lambda: split(np.ones((10, 2)), ["a"] * 9 + [None]), "missing labels"),
         (lambda: split(np.ones((10, 2)), [0] * 9 + [1]), "cannot keep all classes in 10 rows with 2 taken out"),
         (lambda: split(np.ones((50, 2)), np.linspace(0, 1, 50)), "for continuous targets omit y"),
-        (lambda: split(np.ones((30, 2)), np.arange(30) % 10), "with 3 taken out"),
+        (lambda: split(np.ones((30, 2)), np.arange(30) % 10), "in 30 rows with 6 taken out"),
         (lambda: split(np.ones((10, 2)), random_state=-3), "'random_state'"),
         (
             lambda: split(*labelled([3, 100]), fractions=(0.2, 0.2, 0.6)),
-            "split cannot keep all classes in 41 rows",
+            "cannot keep all classes in 41 rows",
         ),
         (
             lambda: split(*labelled([3, 100]), fractions=(0.05, 0.05, 0.9)),

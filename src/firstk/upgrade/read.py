@@ -112,9 +112,11 @@ def read_upgrade(files: UpgradeFiles) -> tuple[UpgradeData, tuple[str, ...]]:
         data = UpgradeData.from_labels(old.X, new, labels, pairs.old)
         assert data.asked is not None
         assert data.row_numbers is not None
-        data = replace(data, row_numbers=old.rows[data.row_numbers])
         drawn = f"{data.asked.n:,} of them are the queries, and no alignment is fitted on these"
-        return data, (*told, f"{drawn}: a query is answered where the nearest row has its {place.label!r}.")
+        return replace(data, row_numbers=old.rows[data.row_numbers]), (
+            *told,
+            f"{drawn}: a query is answered where the nearest row has its {place.label!r}.",
+        )
     # The queries of both models, row by row the same ones, in the order of the judged ones if there are any.
     queries_old = label_of_query = None
     if place.queries is not None:
