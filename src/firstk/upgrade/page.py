@@ -7,19 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from firstk.advice.report.html import (
-    Html,
-    commands_html,
-    document,
-    element,
-    facts_html,
-    headline_html,
-    joined,
-    notes_html,
-    paragraphs,
-    summary_html,
-    terms_html,
-)
+from firstk.advice.report.html import Html, document, element, joined, paragraphs
 from firstk.quality import CONFIDENCE, Difference
 from firstk.upgrade.records import HELD_OUT, STAY, STORE, Pool
 from firstk.upgrade.verdict import Verdict
@@ -69,12 +57,16 @@ def render_upgrade(verdict: Verdict, *, commands: Sequence[str] = ()) -> str:
         if first is not held and stay is not None:
             where += f", where staying has {stay.score.value:.3f}"
         figures.append((f"{everything.score.value:.3f}", f"{name} of re-embedding all{where}"))
-    said = summary_html("\n\n".join(lines)), commands_html(commands)
     return document(
+        joined(*(_options(pool, verdict) for pool in report.pools), _learning(verdict)),
         title=heading(verdict),
-        header=joined(*said, headline_html(figures), terms_html(words)),
-        body=joined(*(_options(pool, verdict) for pool in report.pools), _learning(verdict)),
-        footer=joined(facts_html("What was compared", facts), notes_html(known)),
+        summary="\n\n".join(lines),
+        commands=commands,
+        figures=figures,
+        terms=words,
+        about="What was compared",
+        facts=facts,
+        notes=known,
     )
 
 
