@@ -9,7 +9,6 @@ import typer
 
 from firstk.cli._options import JsonOption
 from firstk.data.remote import explained_reading, place_of
-from firstk.exceptions import InvalidInputError
 
 
 def info(
@@ -17,14 +16,12 @@ def info(
         Path | None,
         typer.Argument(
             metavar="MODEL|CODES",
-            help="Folder that 'firstk fit' or 'firstk align' wrote, or file that 'firstk transform' wrote.",
+            help="Folder that 'firstk fit' or 'firstk align' wrote, or file that 'firstk transform' wrote. Without it: "
+            "versions, processor and BLAS, for a report of a problem.",
             show_default=False,
         ),
     ] = None,
     as_json: JsonOption = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Versions, processor and BLAS, for a report of a problem; needs no model.")
-    ] = False,
 ) -> None:
     """Show what is in a saved model, and check its files.
 
@@ -32,12 +29,10 @@ def info(
     smallest k, the bytes of a vector, and where the vectors come from. A file that is missing, or is not what was
     saved, gives exit code 1. Of a file of codes it shows how they are stored and what made them; of an alignment, what
     it translates and the verdict on it.
-
-    With --debug it shows versions, processor and BLAS instead, to go with the report of a problem.
     """
     import json
 
-    if debug:
+    if model_or_codes is None:
         from firstk._base.environment import environment
 
         found_here = environment()
@@ -45,10 +40,6 @@ def info(
             json.dumps(found_here, indent=2) if as_json else "\n".join(f"{k}: {v}" for k, v in found_here.items())
         )
         return
-    if model_or_codes is None:
-        raise InvalidInputError(
-            "Name a model or a file of codes: firstk info MODEL. Of this machine: firstk info --debug."
-        )
     place = place_of(model_or_codes)
     with explained_reading(place):
         is_file = place.is_file()
