@@ -152,10 +152,7 @@ def _without_names(source: File, are_ids: Callable[[Sequence[str]], bool]) -> Ma
         return None
     rows: list[list[str]] = []
     for file in files:
-        with (
-            reading_text(file, "text", csv.Error),
-            open_text(file, packed=file.name.lower().endswith(".gz")) as lines,
-        ):
+        with reading_text(file, "text", csv.Error), open_text(file) as lines:
             first = next((line for line in lines if line.strip()), "")
             trec = first.split()[1:2] in ([one] for one in _ITERATION)  # by any white space
             mark = None if trec else next((mark for mark in "\t,;|" if mark in first), None)

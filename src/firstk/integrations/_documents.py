@@ -61,7 +61,7 @@ class Documents:
         if name not in self.columns:
             raise missing_column(getattr(self.source, "path", "an array"), name, self.columns)
         assert isinstance(self.source, VectorTable)
-        return np.concatenate([np.asarray(shard.format.load(shard.path)[name][:]) for shard in self.source.shards])
+        return np.concatenate([np.asarray(shard.column(name)) for shard in self.source.shards])
 
     def blocks(self, size: int, columns: Sequence[str] = ()) -> Iterator[Batch]:
         """Yield vectors, their row numbers and other columns, at most `size` rows at a time."""

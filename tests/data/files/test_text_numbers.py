@@ -4,6 +4,8 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from firstk.advice.inputs import open_labeled, read_rows
 from firstk.data.files import open_vectors, write_vectors
@@ -106,6 +108,42 @@ def test_a_nul_character_raises_an_error(tmp_path):
     table = open_vectors(pa.table({"x0": [1.0, 2.0], "x1": [3.0, 4.0], "label": ["a", "a\0"]}), beside=("label",))
     with pytest.raises(InvalidInputError, match=r"A column of text takes text that does not end in a NUL character"):
         table.read()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1.5,oops,3,a", r"row 7000 of column 'x1' holds 'oops', not a number"),
+        ("1.5,2.5,3,a,b", r"row 7000 has 5 cells, and the first line 4"),
+        ('1.5,2.5,3,"a', r"a quote is opened and never closed"),
+        ("1.5,2.5,3,a\0", r"line 7002 holds a NUL character"),
+    ],
+)
+def test_errors_in_a_large_file_name_the_row(line, message, tmp_path):
+    lines = ["x0,x1,x2,t", *["0.5,1.5,2.5,a"] * 7000, line, *["0.5,1.5,2.5,a"] * 7000]
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join(lines))
+    with pytest.raises(InvalidInputError, match=message):
+        for _ in open_vectors(path).batches(columns=("t",)):
+            pass
+
+
+CELLS = ["0.5", "-1e-7", " 2 ", "", "nan", "NaN", "N/A", "+1.5", "1_0", "0x1", "1,5", "٣", "1e400", "no", '"3"']
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cells=st.lists(st.sampled_from(CELLS), min_size=1, max_size=4))
+def test_numbers_cell_by_cell(cells, tmp_path):
+    """A column after its first rows is what a loop over cells finds: numbers, NaN, or an error that names the first."""
+    path = tmp_path / "rows.csv"
+    path.write_text("x0;x1\n" + "1.5;1\n" * 256 + "".join(f"{cell};1\n" for cell in cells), encoding="utf-8")
+    wrong = [i for i, cell in enumerate(cells) if cell in ("1_0", "0x1", "1,5", "٣", "no")]
+    if wrong:
+        with pytest.raises(InvalidInputError, match=f"row {256 + wrong[0]} of column 'x0' holds"):
+            open_vectors(path, nan="drop").read()
+    else:
+        kept = [float(cell.strip('"')) for cell in cells if cell not in ("", "nan", "NaN", "N/A", "1e400")]
+        assert open_vectors(path, nan="drop").read().vectors[256:, 0].tolist() == kept
 
 
 # -- what spreadsheets write -------------------------------------------------------------------------------------------

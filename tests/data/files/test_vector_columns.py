@@ -8,7 +8,8 @@ import pytest
 
 from firstk.data.files import open_vectors, write_vectors
 from firstk.data.files.contract import Wanted
-from firstk.data.files.vector_columns import beside_matrix, choose, choose_matrix
+from firstk.data.files.named_arrays import beside_matrix, choose_matrix
+from firstk.data.files.vector_columns import choose
 from firstk.exceptions import InvalidInputError
 
 NUMBERED = {f"x{j}": "number" for j in range(12)}

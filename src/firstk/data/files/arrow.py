@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from firstk.data.files.arrow_tables import TableReader, arrow, as_numpy, broken, record_batch, source_of
-from firstk.data.files.contract import Format, Layout, Loaded, Wanted, reading
-from firstk.data.files.vector_columns import check_names
+from firstk.data.files.arrow_tables import TableReader, arrow, broken, record_batch, source_of
+from firstk.data.files.contract import Format, Layout, Wanted, reading
 
 if TYPE_CHECKING:
     import pyarrow
@@ -66,22 +65,6 @@ def _record_batches(path: Path, columns: Sequence[str], *, checked: bool = True)
             if (sealed := said.get(_SEAL + name.encode())) and sealed.decode() != _digest(batch.column(name)):
                 raise ValueError(f"column {name!r} does not match its checksum")
         yield batch
-
-
-def load(path: Path) -> Loaded:
-    """Return the columns of a file."""
-    pa = arrow("Reading Arrow files")
-    with reading(path, "Arrow", broken()):
-        names = tuple(_open(path).schema.names)
-        check_names(path, names)
-
-    def one(name: str) -> np.ndarray:
-        with reading(path, "Arrow", broken()):
-            table = pa.Table.from_batches(_record_batches(path, [name]))
-            table.validate(full=True)
-            return np.array(as_numpy(table.column(name)))
-
-    return Loaded(names, one)
 
 
 class ArrowReader(TableReader):
@@ -138,4 +121,4 @@ class ArrowWriter:
             self.close()
 
 
-FORMAT = Format("arrow", (".arrow", ".feather", ".ipc"), "anything", True, ArrowReader, ArrowWriter, load)
+FORMAT = Format("arrow", (".arrow", ".feather", ".ipc"), "anything", True, ArrowReader, ArrowWriter)

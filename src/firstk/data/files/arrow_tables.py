@@ -31,8 +31,8 @@ from firstk.exceptions import InvalidInputError
 if TYPE_CHECKING:
     import pyarrow
 
-# Rows that are looked at to learn the length of lists.
-_PEEK = 1024
+# Rows that are looked at to learn the length of lists, and rows of a column that are read at a time.
+_PEEK, _COLUMN_ROWS = 1024, 1 << 16
 # The key of our own facts in the metadata of a schema.
 METADATA = b"firstk"
 
@@ -80,7 +80,11 @@ class TableReader:
 
     def __init__(self, path: Any, form: str, schema: pyarrow.Schema, wanted: Wanted):
         self.path, self._form = path, form
+        self._schema = schema
         check_names(path, schema.names)
+        if wanted.plain:
+            self.facts = Facts("", (), 0, np.dtype(np.float64), tuple(schema.names))
+            return
         held = schema.metadata or {}
         metadata = {METADATA.decode(): held[METADATA].decode()} if METADATA in held else {}
         wanted = wanted.with_default(vectors_named(metadata), schema.names)
@@ -115,6 +119,13 @@ class TableReader:
             for batch in self.batches(size, names):
                 yield self.matrix(batch, start), ArrowColumns({name: batch.column(name) for name in columns})
                 start += len(batch)
+
+    def column(self, name: str) -> np.ndarray:
+        """Return a whole column."""
+        pa = arrow("Reading tables")
+        with reading(self.path, self._form, broken()):
+            parts, schema = self.batches(_COLUMN_ROWS, [name]), pa.schema([self._schema.field(name)])
+            return as_numpy(pa.Table.from_batches(parts, schema).column(0))
 
     def _measured(self) -> int:
         """Return the length of the first list that is not missing; 0 where there is none."""

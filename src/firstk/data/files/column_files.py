@@ -8,7 +8,7 @@ two columns raises an error, as their entries would not belong together.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,10 +16,10 @@ import numpy as np
 
 from firstk._base.checks import check_no_nul
 from firstk._base.input_file import Stamp
-from firstk.data.files.contract import Loaded, reading, reading_unchanged
+from firstk.data.files.contract import Facts, Format, Wanted, reading
 from firstk.data.files.file_array import FileArray
 from firstk.data.files.vector_columns import PLAIN_NAME, missing_column
-from firstk.data.files.vector_table import find_files, format_of
+from firstk.data.files.vector_table import Shard, find_files, format_of
 from firstk.exceptions import InvalidInputError
 
 
@@ -47,54 +47,68 @@ class ColumnParts:
         return np.concatenate([np.asarray(part) for part in self.parts])
 
 
-def load_columns(path: str | os.PathLike[str]) -> Mapping[str, np.ndarray]:
+@dataclass(frozen=True)
+class Columns(Mapping[str, np.ndarray]):
+    """Columns of a file or of its shards, each read when it is asked for."""
+
+    shards: Sequence[Shard]
+    names: tuple[str, ...]
+
+    def parts(self, name: str) -> ColumnParts:
+        """Return a column; all of its parts are text if one is: ids of csv are text in the shard that needs it."""
+        found = [shard.column(name) for shard in self.shards]
+        kinds = {part.dtype.kind for part in found}
+        if "U" in kinds and kinds & set("iu"):
+            found = [np.asarray(part).astype(str) if part.dtype.kind in "iu" else part for part in found]
+        return ColumnParts(found)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.parts(name).whole()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names  # without reading it
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def load_columns(path: str | os.PathLike[str]) -> Columns:
     """Return the columns of a file or of its shards, each read when it is asked for."""
-    parts = [_load(one) for one in find_files(path)]
-    return Loaded(tuple(parts[0]), lambda name: ColumnParts([part[name] for part in parts]).whole())
+    shards = [
+        Shard(one, _LINES if one.suffix.lower() == ".txt" else format_of(one), Wanted(plain=True), Stamp.of(one))
+        for one in find_files(path)
+    ]
+    return Columns(shards, shards[0].facts().columns)
 
 
 def open_column(path: str | os.PathLike[str], name: str | None = None) -> ColumnParts:
     """Return one column of a file or of its shards; without a name, the only one there is."""
-    parts = [_load(one) for one in find_files(path)]
-    held = list(parts[0])
+    held = load_columns(path)
     if name is None:
         if len(held) != 1:
-            names = ", ".join(repr(other) for other in held[:20])
-            raise InvalidInputError(f"'{path}' has {len(held)} columns: {names}. Name one: {path}:{held[0]}")
-        name = held[0]
+            names = ", ".join(repr(other) for other in held.names[:20])
+            raise InvalidInputError(f"'{path}' has {len(held)} columns: {names}. Name one: {path}:{held.names[0]}")
+        name = held.names[0]
     if name not in held:
-        raise missing_column(path, name, held)
-    return ColumnParts(_of_one_kind([part[name] for part in parts]))
+        raise missing_column(path, name, held.names)
+    return held.parts(name)
 
 
-def _of_one_kind(parts: Sequence[np.ndarray | FileArray]) -> Sequence[np.ndarray | FileArray]:
-    """Return parts of which all are text if one is: whole numbers of csv files are text where one would be changed."""
-    kinds = {part.dtype.kind for part in parts}
-    if "U" not in kinds or not kinds & set("iu"):
-        return parts
-    return [np.asarray(part).astype(str) if part.dtype.kind in "iu" else part for part in parts]
+class _LinesReader:
+    """A text file, of which each line is an entry."""
+
+    def __init__(self, path: Path, wanted: Wanted):
+        with reading(path, "text", (OSError, ValueError)):
+            self._lines = path.read_text(encoding="utf-8-sig").splitlines()
+        check_no_nul(self._lines, f"'{path}'")
+        self.facts = Facts("", (), 0, np.dtype(np.float64), (PLAIN_NAME,))
+
+    def column(self, name: str) -> np.ndarray:
+        """Return the lines."""
+        return np.array(self._lines, dtype=str)
 
 
-def _load(path: Path) -> Loaded:
-    stamp = Stamp.of(path)
-    with reading_unchanged(path, stamp):
-        if path.suffix.lower() == ".txt":
-            with reading(path, "text", (OSError, ValueError)):
-                lines = path.read_text(encoding="utf-8-sig").splitlines()
-            check_no_nul(lines, f"'{path}'")
-            held = Loaded((PLAIN_NAME,), lambda _: np.array(lines, dtype=str))
-        else:
-            held = format_of(path).load(path)
-
-    def one(name: str) -> np.ndarray | FileArray:
-        with reading_unchanged(path, stamp):
-            return held[name]
-
-    return Loaded(tuple(held), one)
-
-
-def _loaded_text(path: Path) -> Loaded:
-    with reading(path, "text", (OSError, ValueError)):
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    check_no_nul(lines, f"'{path}'")
-    return Loaded((PLAIN_NAME,), lambda _: np.array(lines, dtype=str))
+_LINES = Format("text", (".txt",), "nothing", False, _LinesReader)  # type: ignore[arg-type]

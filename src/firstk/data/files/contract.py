@@ -109,35 +109,18 @@ class Wanted:
         Names of columns that are not vectors.
     text : frozenset of str
         Columns that are text, although the cells of one file or block of it could be read as numbers.
+    plain : bool
+        Whether all columns are wanted one by one, and none has to be a vector.
     """
 
     vectors: str | None = None
     beside: tuple[str, ...] = ()
     text: frozenset[str] = frozenset()
+    plain: bool = False
 
     def with_default(self, name: str | None, there: Container[str]) -> Wanted:
         """Return this with the vectors named that a file itself names, unless the caller did."""
         return self if self.vectors is not None or name is None or name not in there else replace(self, vectors=name)
-
-
-@dataclass(frozen=True)
-class Loaded(Mapping[str, Any]):
-    """Columns of a file, each read when it is asked for: arrays, or what is sliced and measured as they are."""
-
-    names: tuple[str, ...]
-    get_one: Callable[[str], Any]
-
-    def __getitem__(self, name: str) -> Any:
-        return self.get_one(name)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.names  # without reading it
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
-
-    def __len__(self) -> int:
-        return len(self.names)
 
 
 class Carried(Mapping[str, np.ndarray]):
@@ -195,6 +178,8 @@ class Facts:
         Names of the other columns.
     metadata : mapping of str to str
         What firstk stored with the rows.
+    typed : bool
+        Whether columns have types; otherwise all cells tell which columns are text.
     """
 
     vectors: str
@@ -203,10 +188,15 @@ class Facts:
     dtype: np.dtype
     columns: tuple[str, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
+    typed: bool = True
 
 
 class Reader(Protocol):
-    """One open file."""
+    """One open file.
+
+    A format may have two methods more. ``piece(start, stop)`` returns the vectors of some rows without reading others.
+    ``survey(columns)``, where columns have no types, returns the number of rows, and which columns are read as text.
+    """
 
     facts: Facts
 
@@ -218,6 +208,9 @@ class Reader(Protocol):
 
         A missing number is NaN. Rows of the wrong length raise an error here, as only a reader sees them.
         """
+
+    def column(self, name: str) -> Any:
+        """Return a whole column: an array, or what is sliced and measured as one."""
 
 
 class Writer(Protocol):
@@ -263,11 +256,8 @@ class Format:
     notes : bool
         Whether the format stores metadata.
     read : callable (path, wanted) -> Reader
-    create : callable (path, layout) -> Writer
-    load : callable (path) -> Loaded
-        Its columns one by one, for files that need not hold vectors: labels, pairs.
-    survey : callable (path, columns) -> (rows, text), optional
-        Where columns have no type: the number of rows, and those of `columns` that must be read as text.
+    create : callable (path, layout) -> Writer, optional
+        None for what is only read.
     """
 
     name: str
@@ -275,9 +265,7 @@ class Format:
     holds: str
     notes: bool
     read: Callable[[Path, Wanted], Reader]
-    create: Callable[[Path, Layout], Writer]
-    load: Callable[[Path], Loaded]
-    survey: Callable[[Path, Sequence[str]], tuple[int, frozenset[str]]] | None = None
+    create: Callable[[Path, Layout], Writer] | None = None
 
 
 def code_layout(

@@ -7,6 +7,7 @@ process, and pages of a map stay with the process for as long as the map does.
 from __future__ import annotations
 
 import math
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -17,6 +18,7 @@ from numpy.typing import DTypeLike
 from firstk._base.input_file import Stamp
 from firstk._base.memory import scratch_array
 from firstk.data.files.contract import reading
+from firstk.data.files.named_arrays import Take
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,15 @@ class FileArray:
 
     def __len__(self) -> int:
         return self.shape[0]
+
+    @property
+    def kind(self) -> str:
+        """The letter that numpy has for the type."""
+        return self.dtype.kind
+
+    def opened(self, stack: ExitStack) -> Take:
+        """Return what reads rows."""
+        return lambda start, stop: self[start:stop]
 
     def __getitem__(self, rows: slice) -> np.ndarray:
         """Return rows of a slice of step 1, in memory of their own."""

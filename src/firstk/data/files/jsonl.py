@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk.data.files.contract import AppendingWriter, Facts, Format, Layout, Loaded, Wanted, exactly, unreadable
+from firstk.data.files.contract import AppendingWriter, Facts, Format, Layout, Wanted, exactly, unreadable
 from firstk.data.files.json_values import JsonColumns, as_array, is_vector, joined, kinds_of, type_of, vector_of
 from firstk.data.files.text_files import create_text, open_text, reading_text
 from firstk.data.files.vector_columns import PLAIN_NAME, ChosenColumns, choose
@@ -34,8 +34,8 @@ _ONE_A_LINE = 'Write one JSON object a line, such as {"id": 7, "embedding": [0.1
 class JsonReader:
     """One file of JSON lines."""
 
-    def __init__(self, path: Path, wanted: Wanted, packed: bool, *, plain: bool = False):
-        self.path, self._packed = path, packed
+    def __init__(self, path: Path, wanted: Wanted):
+        self.path = path
         self._shape: Callable[[Record], Iterator[Record]] = _flat
         with reading_text(path, "JSON lines"):
             _, first = next(self._lines(), (0, {}))
@@ -44,20 +44,20 @@ class JsonReader:
             elif "response" in first and "custom_id" in first:
                 self._shape = _batch
             peeked = [record for _, record in islice(self._records(), _PEEK)]
-        if not peeked and not plain:
+        if not peeked and not wanted.plain:
             raise unreadable(path, "it has no rows")
         names = tuple(dict.fromkeys(name for record in peeked for name in record))
         fields = {name: [record.get(name) for record in peeked] for name in names}
         self._types = {name: joined(map(type_of, values)) for name, values in fields.items()}
         self._types |= dict.fromkeys(wanted.text & set(names), "text")
-        choice = ChosenColumns("", (), spread=True) if plain else choose(path, kinds_of(fields), wanted)
+        choice = ChosenColumns("", (), spread=True) if wanted.plain else choose(path, kinds_of(fields), wanted)
         self._spread, self._members = choice.spread, choice.members
         width = len(choice.members)
         if not choice.spread:
             values = (value for value in fields[choice.members[0]] if isinstance(value, list) and is_vector(value))
             width = len(next(values, ()))
         columns = tuple(name for name in names if name not in choice.members)
-        self.facts = Facts(choice.name, choice.members, width, np.dtype(np.float64), columns)
+        self.facts = Facts(choice.name, choice.members, width, np.dtype(np.float64), columns, typed=False)
 
     def _lines(self) -> Iterator[tuple[int, Record]]:
         """Yield the object of each line that is not blank, with its number from 1."""
@@ -78,7 +78,7 @@ class JsonReader:
 
     def _texts(self) -> Iterator[tuple[int, str]]:
         number = 0
-        with open_text(self.path, packed=self._packed) as file:
+        with open_text(self.path) as file:
             while line := file.readline(_LONGEST_LINE):
                 number += 1
                 if len(line) == _LONGEST_LINE:
@@ -204,18 +204,7 @@ def _items(line: Record) -> list[Record] | None:
     return None
 
 
-# -- columns in a file of their own, and writing -------------------------------------------------------------------
-
-
-def survey(path: Path, names: Sequence[str], packed: bool) -> tuple[int, frozenset[str]]:
-    """Return the number of rows, and the columns of `names` that must be read as text."""
-    return JsonReader(path, Wanted(), packed, plain=True).survey(names)
-
-
-def load(path: Path, packed: bool) -> Loaded:
-    """Return the columns of a file."""
-    reader = JsonReader(path, Wanted(), packed, plain=True)
-    return Loaded(reader.facts.columns, reader.column)
+# -- writing --------------------------------------------------------------------------------------------------------
 
 
 class JsonWriter(AppendingWriter):
@@ -250,20 +239,10 @@ def _plain(column: np.ndarray) -> list[Any]:
     return digits.tolist()
 
 
-def _lines_of(name: str, endings: tuple[str, ...], *, packed: bool = False) -> Format:
-    return Format(
-        name,
-        endings,
-        "anything",
-        False,
-        partial(JsonReader, packed=packed),
-        partial(JsonWriter, packed=packed),
-        partial(load, packed=packed),
-        partial(survey, packed=packed),
+FORMATS = tuple(
+    Format(name, endings, "anything", False, JsonReader, partial(JsonWriter, packed=packed))
+    for name, endings, packed in (
+        ("jsonl", (".jsonl", ".ndjson"), False),
+        ("jsonl.gz", (".jsonl.gz", ".ndjson.gz"), True),
     )
-
-
-FORMATS = (
-    _lines_of("jsonl", (".jsonl", ".ndjson")),
-    _lines_of("jsonl.gz", (".jsonl.gz", ".ndjson.gz"), packed=True),
 )

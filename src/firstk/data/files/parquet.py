@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from firstk._base.checks import require
-from firstk.data.files.arrow_tables import TableReader, arrow, as_numpy, broken, record_batch, source_of
-from firstk.data.files.contract import Format, Layout, Loaded, Wanted, reading
-from firstk.data.files.vector_columns import check_names
+from firstk.data.files.arrow_tables import TableReader, arrow, broken, record_batch, source_of
+from firstk.data.files.contract import Format, Layout, Wanted, reading
 
 if TYPE_CHECKING:
     import pyarrow
@@ -48,20 +47,6 @@ class ParquetReader(TableReader):
         """Yield columns of at most `size` rows at a time."""
         found: Iterator[pyarrow.RecordBatch] = self._file.iter_batches(size, columns=list(columns), use_threads=False)
         return found
-
-
-def load(path: Path) -> Loaded:
-    """Return the columns of a file."""
-    parquet = require("pyarrow.parquet", "tables", "Reading parquet")
-    with reading(path, "parquet", broken()):
-        file = parquet.ParquetFile(source_of(path), page_checksum_verification=True)
-        check_names(path, file.schema_arrow.names)
-
-    def one(name: str) -> np.ndarray:
-        with reading(path, "parquet", broken()):
-            return as_numpy(file.read([name]).column(name))
-
-    return Loaded(tuple(file.schema_arrow.names), one)
 
 
 class ParquetWriter:
@@ -114,4 +99,4 @@ class ParquetWriter:
                 self._writer.close()
 
 
-FORMAT = Format("parquet", (".parquet", ".pq"), "anything", True, ParquetReader, ParquetWriter, load)
+FORMAT = Format("parquet", (".parquet", ".pq"), "anything", True, ParquetReader, ParquetWriter)

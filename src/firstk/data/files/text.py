@@ -1,9 +1,8 @@
 """csv and tsv, perhaps in gzip: a header, then one row per line; a vector is columns of numbers, or a list in a cell.
 
-Large files are read by pyarrow where it is installed, and lines that it does not take cell by cell by the standard
-library, which names row and column of what is wrong; so this format needs no extra. Its numbers are float64: text has
-no type.
-Other columns are passed on as the text that they are; only a command that computes with one reads it as numbers.
+Lines are read by the standard library, so that this format needs no extra, and errors name row and column. Numbers are
+float64: text has no type. Other columns are passed on as the text that they are; only a command that computes with one
+reads it as numbers.
 
 A column of whole numbers stays text if numbers would not give its cells back: ``007`` and ``7`` are two labels. One of
 numbers with fractions has no such labels, and ``0.5`` and ``0.50`` are one target.
@@ -16,12 +15,11 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
-from typing import TextIO
 
 import numpy as np
 
@@ -31,7 +29,6 @@ from firstk.data.files.contract import (
     Facts,
     Format,
     Layout,
-    Loaded,
     Wanted,
     exactly,
     ragged,
@@ -54,8 +51,6 @@ from firstk.data.files.vector_columns import ChosenColumns, check_names, choose
 _MARKS = ",;\t|"
 # A first line by which a spreadsheet is told the mark.
 _SEPARATOR_LINE = re.compile(r"sep=.[\r\n]*")
-# Cells that pyarrow is worth loading for.
-_MANY = 20_000
 # Rows from which the kinds of columns are told, and cells that are held as text at one time.
 _PEEK, _CELLS = 256, 400_000
 # Share of cells with text, up to which a column of a plain table is one of numbers with a slip in it.
@@ -68,14 +63,14 @@ _LONGEST_CELL, _LONGEST_LINE = 1 << 22, 1 << 24
 class TextReader:
     """One csv or tsv file."""
 
-    def __init__(self, path: Path, wanted: Wanted, delimiter: str, packed: bool, *, plain: bool = False):
-        self.path, self._packed = path, packed
+    def __init__(self, path: Path, wanted: Wanted, delimiter: str):
+        self.path = path
         csv.field_size_limit(_LONGEST_CELL)
         with reading_text(path, "text", csv.Error):
             self._delimiter = self._mark(delimiter)
             with closing(self._rows(self._delimiter)) as rows:
                 self._names = next(rows, [])
-                first = list(islice(self._as_long(rows, 0), _PEEK))
+                first = list(islice(self._as_long(rows), _PEEK))
         check_names(path, self._names)
         numbers = all(is_number(name) or is_number(name, commas=True) for name in self._names)
         # 0, 1, 2, ... is the header that pandas gives to a bare matrix.
@@ -86,13 +81,13 @@ class TextReader:
                 f"its first line holds numbers ({self._names[0]}, ...) where the names of the columns should be",
                 "Put a line of names before the rows",
             )
-        if not first and wanted.vectors is None and not plain:  # cells tell what a column is
+        if not first and wanted.vectors is None and not wanted.plain:  # cells tell what a column is
             raise unreadable(path, "it has no rows")
         cells = {name: [row[j] for row in first] for j, name in enumerate(self._names)}
         self._commas = have_decimal_commas(cells.values())
         self._kinds = {name: kind_of_cells(column, commas=self._commas) for name, column in cells.items()}
-        choice = ChosenColumns("", (), spread=True) if plain else choose(path, self._kinds, wanted)
-        if choice.spread and wanted.vectors is None and not plain:
+        choice = ChosenColumns("", (), spread=True) if wanted.plain else choose(path, self._kinds, wanted)
+        if choice.spread and wanted.vectors is None and not wanted.plain:
             # Text in a column of numbers would silently be no coordinate.
             for name, column in cells.items():
                 text = [
@@ -111,7 +106,7 @@ class TextReader:
             width = len(list_of(lists[0])) if lists else 0
         columns = tuple(name for name in self._names if name not in choice.members)
         self._text = {name for name in columns if Cells().taken(cells[name]).are_text} | wanted.text
-        self.facts = Facts(choice.name, choice.members, width, np.dtype(np.float64), columns)
+        self.facts = Facts(choice.name, choice.members, width, np.dtype(np.float64), columns, typed=False)
 
     def _mark(self, expected: str) -> str:
         """Return the mark between cells: the expected one, unless only another gives both first lines as many cells."""
@@ -127,118 +122,72 @@ class TextReader:
 
     def _rows(self, mark: str) -> Generator[list[str]]:
         """Yield the cells of each line that is not blank."""
-        with open_text(self.path, packed=self._packed) as file:
-            yield from self._cells_of(self._checked(file), mark)
+        with open_text(self.path) as file:
 
-    def _cells_of(self, lines: Iterable[str], mark: str) -> Iterator[list[str]]:
-        # strict: a quote that is never closed would take all lines after it for one cell.
-        try:
-            yield from (row for row in csv.reader(lines, delimiter=mark, strict=True) if row)
-        except csv.Error as error:
-            if "end of data" in str(error):
-                raise csv.Error("a quote is opened and never closed") from None
-            raise
+            def lines() -> Iterator[str]:
+                for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), ""), start=1):
+                    if len(line) == _LONGEST_LINE:
+                        why = f"line {number} is longer than {_LONGEST_LINE:,} characters"
+                        raise unreadable(self.path, why, "Write one row per line, or another format")
+                    if "\0" in line:  # numpy drops it at the end of a text, so that two labels become one
+                        why = f"line {number} holds a NUL character"
+                        raise unreadable(self.path, why, "Write it again as UTF-8 text")
+                    if number > 1 or not _SEPARATOR_LINE.fullmatch(line):
+                        yield line
 
-    def _as_long(self, rows: Iterable[list[str]], start: int) -> Iterator[list[str]]:
+            # strict: a quote that is never closed would take all lines after it for one cell.
+            try:
+                yield from (row for row in csv.reader(lines(), delimiter=mark, strict=True) if row)
+            except csv.Error as error:
+                if "end of data" in str(error):
+                    raise csv.Error("a quote is opened and never closed") from None
+                raise
+
+    def _as_long(self, rows: Iterator[list[str]]) -> Iterator[list[str]]:
         """Pass rows on; raise InvalidInputError for one with too few or too many cells."""
-        for number, row in enumerate(rows, start):
+        for number, row in enumerate(rows):
             if len(row) != len(self._names):
                 why = f"row {number} has {len(row)} cells, and the first line {len(self._names)}"
                 raise unreadable(self.path, why, "Mend that row")
             yield row
 
-    def _tables(
-        self, step: int, numbers: Sequence[str], texts: Sequence[str]
-    ) -> Iterator[tuple[int, Mapping[str, np.ndarray]]]:
-        """Yield the number of a row, and columns of at most `step` rows from it on: some as floats, some as cells."""
-        with open_text(self.path, packed=self._packed) as file:
-            lines, start = self._checked(file), 0
-            next(self._cells_of(lines, self._delimiter), None)
-            while block := list(islice(lines, step)):
-                alone = all(line.count('"') % 2 == 0 for line in block)  # else a cell goes on in the next line
-                found = self._by_arrow(block, numbers, texts) if alone else None
-                tables = (
-                    [found]
-                    if found
-                    else self._by_cells(block if alone else chain(block, lines), start, step, numbers, texts)
-                )
-                for table in tables:
-                    if rows := len(next(iter(table.values()))):  # else the lines are blank
-                        yield start, table
-                    start += rows
+    def _records(self) -> Iterator[list[str]]:
+        """Yield the cells of each row after the first line."""
+        with reading_text(self.path, "text", csv.Error), closing(self._rows(self._delimiter)) as rows:
+            next(rows, None)
+            yield from self._as_long(rows)
 
-    def _by_arrow(
-        self, block: list[str], numbers: Sequence[str], texts: Sequence[str]
-    ) -> Mapping[str, np.ndarray] | None:
-        """Return columns of lines by pyarrow; None where it could take them for something else, or is not there."""
-        if len(block) * len(self._names) < _MANY or (self._commas and numbers):
-            return None
-        try:
-            import pyarrow as pa
-            from pyarrow import csv as reader
-        except ImportError:
-            return None
-        joined, mark = "".join(block), re.escape(self._delimiter)
-        inside = rf'"(?:(?<=[^{mark}\r\n"]")(?=[^{mark}\r\n"])|(?<![^{mark}\r\n]")"(?=[^{mark}\r\n"]))'
-        if re.search(inside, joined):
-            return None  # text before or after a quoted cell
-        types = dict.fromkeys(texts, pa.string()) | dict.fromkeys(numbers, pa.float64())
-        try:
-            table = reader.read_csv(
-                pa.BufferReader(content := joined.encode()),
-                reader.ReadOptions(column_names=self._names, use_threads=False, block_size=len(content) + 1),
-                reader.ParseOptions(delimiter=self._delimiter),
-                reader.ConvertOptions(
-                    column_types=types, include_columns=list(types), null_values=_NO_NUMBER, strings_can_be_null=False
-                ),
-            )
-        except pa.ArrowException:
-            return None
-        floats = {name: table.column(name).to_numpy() for name in numbers}
-        return floats | {name: np.array(table.column(name).to_pylist(), dtype=str) for name in texts}
-
-    def _by_cells(
-        self, lines: Iterable[str], start: int, step: int, numbers: Sequence[str], texts: Sequence[str]
-    ) -> Iterator[Mapping[str, np.ndarray]]:
-        """Yield columns of at most `step` rows at a time; raise InvalidInputError with the row and column."""
-        rows = self._as_long(self._cells_of(lines, self._delimiter), start)
-        while cells := list(islice(rows, step)):
-            table, places = np.array(cells, dtype=object), np.arange(start, start + len(cells))
-            columns = {name: table[:, self._names.index(name)] for name in (*numbers, *texts)}
-            floats = {name: self._numbers(columns[name], name, places) for name in numbers}
-            yield floats | {name: columns[name].astype(str) for name in texts}
-            start += len(cells)
-
-    def _checked(self, file: TextIO) -> Iterator[str]:
-        for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), ""), start=1):
-            if len(line) == _LONGEST_LINE:
-                why = f"line {number} is longer than {_LONGEST_LINE:,} characters"
-                raise unreadable(self.path, why, "Write one row per line, or another format")
-            if number == 1 and _SEPARATOR_LINE.fullmatch(line):
-                continue
-            if "\0" in line:  # numpy drops it at the end of a text, so that two labels become one
-                raise unreadable(self.path, f"line {number} holds a NUL character", "Write it again as UTF-8 text")
-            yield line
+    def _tables(self, size: int = _CELLS) -> Iterator[tuple[np.ndarray, dict[str, tuple[str, ...]]]]:
+        """Yield the numbers and the columns of at most `size` rows at a time."""
+        start, step, rows = 0, max(1, min(size, _CELLS // max(1, len(self._names)))), self._records()
+        while block := list(islice(rows, step)):
+            columns = zip(*block, strict=True)
+            yield np.arange(start, start + len(block)), dict(zip(self._names, columns, strict=True))
+            start += len(block)
 
     def count(self) -> int:
         """Return the number of rows, from a pass over the file."""
-        return self.survey(())[0]
+        return sum(1 for _ in self._records())
 
     def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
         """Yield vectors and other columns of at most `size` rows at a time."""
-        step = max(1, min(size, _CELLS // len(self._names)))
-        numbers, lists = (self._members, ()) if self._spread else ((), self._members)
-        with reading_text(self.path, "text", csv.Error):
-            for start, held in self._tables(step, numbers, (*lists, *columns)):
-                rows = np.arange(start, start + len(next(iter(held.values()))))
-                if self._spread:
-                    out = np.column_stack([held[name] for name in numbers] or [np.empty((len(rows), 0))])
-                else:
-                    out = np.full((len(rows), self.facts.width), np.nan)
-                    for i, cell in enumerate(held[lists[0]]):
-                        if not is_missing(cell):
-                            out[i] = self._vector(cell, start + i)
-                yield out, TextColumns({name: held[name] for name in columns}, rows, self._column)
+        for rows, held in self._tables(size):
+            if self._spread:
+                out = np.empty((len(rows), len(self._members)))
+                for j, name in enumerate(self._members):
+                    out[:, j] = self._numbers(held[name], name, rows)
+            else:
+                out = np.full((len(rows), self.facts.width), np.nan)
+                for i, cell in enumerate(held[self._members[0]]):
+                    if not is_missing(cell):
+                        out[i] = self._vector(cell, int(rows[i]))
+            yield out, TextColumns({name: np.array(held[name], dtype=str) for name in columns}, rows, self._typed)
+
+    def column(self, name: str) -> np.ndarray:
+        """Return a whole column."""
+        self._text |= self.survey((name,))[1]
+        parts = [found[name] for _, found in self.blocks(_CELLS, (name,))]
+        return np.concatenate(parts) if parts else np.empty(0, str)
 
     def _vector(self, cell: str, row: int) -> np.ndarray:
         try:
@@ -252,16 +201,14 @@ class TextReader:
 
     def survey(self, names: Sequence[str]) -> tuple[int, frozenset[str]]:
         """Return the number of rows, and the columns of `names` that must be read as text: one pass."""
-        found, rows = {name: Cells() for name in names}, 0
-        step = max(1, _CELLS // len(self._names)) if self._names else 1
-        with reading_text(self.path, "text", csv.Error):
-            for _, held in self._tables(step, (), names or self._names[:1]):
-                rows += len(next(iter(held.values())))
-                for name, cells in found.items():
-                    cells.taken(held[name].tolist())
-        return rows, frozenset(name for name, cells in found.items() if cells.are_text or name in self._text)
+        found, n = {name: Cells() for name in names}, 0
+        for rows, held in self._tables():
+            n += len(rows)
+            for name, cells in found.items():
+                cells.taken(held[name])
+        return n, frozenset(name for name, cells in found.items() if cells.are_text or name in self._text)
 
-    def _column(self, name: str, cells: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def _typed(self, name: str, cells: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return a column as whole numbers, as numbers, or as text."""
         if self._kinds[name] != "number":
             return cells
@@ -271,9 +218,9 @@ class TextReader:
             return holed(cells, missing)
         if held.whole:
             return holed(cells, missing, np.int64)
-        return self._numbers(cells, name, rows)
+        return self._numbers(cells.tolist(), name, rows)
 
-    def _numbers(self, cells: np.ndarray, name: str, rows: np.ndarray) -> np.ndarray:
+    def _numbers(self, cells: Sequence[str], name: str, rows: np.ndarray) -> np.ndarray:
         return floats(self.path, cells, name, rows, commas=self._commas)
 
 
@@ -299,24 +246,6 @@ class TextColumns(Carried):
 # What a missing number is called, as pyarrow compares it.
 _NO_NUMBER = [form(word) for word in ("", "nan", "na", "n/a", "null", "none") for form in (str, str.upper, str.title)]
 _NO_NUMBER += ["NaN"]
-
-
-def survey(path: Path, names: Sequence[str], delimiter: str, packed: bool) -> tuple[int, frozenset[str]]:
-    """Return the number of rows, and the columns of `names` that must be read as text."""
-    return TextReader(path, Wanted(), delimiter, packed, plain=True).survey(names)
-
-
-def load(path: Path, delimiter: str, packed: bool) -> Loaded:
-    """Return the columns of a file."""
-    names = TextReader(path, Wanted(), delimiter, packed, plain=True).facts.columns
-
-    def one(name: str) -> np.ndarray:
-        _, text = survey(path, (name,), delimiter, packed)
-        reader = TextReader(path, Wanted(text=text), delimiter, packed, plain=True)
-        parts = [found[name] for _, found in reader.blocks(_CELLS, (name,))]
-        return np.concatenate(parts) if parts else np.empty(0, str)
-
-    return Loaded(names, one)
 
 
 class TextWriter(AppendingWriter):
@@ -346,16 +275,8 @@ def _texts(column: np.ndarray) -> list[object]:
 
 
 def _separated(name: str, endings: tuple[str, ...], delimiter: str, *, packed: bool = False) -> Format:
-    return Format(
-        name,
-        endings,
-        "anything",
-        False,
-        partial(TextReader, delimiter=delimiter, packed=packed),
-        partial(TextWriter, delimiter=delimiter, packed=packed),
-        partial(load, delimiter=delimiter, packed=packed),
-        partial(survey, delimiter=delimiter, packed=packed),
-    )
+    reader, writer = partial(TextReader, delimiter=delimiter), partial(TextWriter, delimiter=delimiter, packed=packed)
+    return Format(name, endings, "anything", False, reader, writer)
 
 
 FORMATS = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -128,11 +128,11 @@ def list_of(cell: str) -> np.ndarray:
     return vector
 
 
-def floats(path: Path, cells: np.ndarray, name: str, rows: np.ndarray, *, commas: bool = False) -> np.ndarray:
+def floats(path: Path, cells: Sequence[str], name: str, rows: np.ndarray, *, commas: bool = False) -> np.ndarray:
     """Return cells as numbers, NaN where one is missing; raise InvalidInputError for text."""
-    if not commas and is_plain("".join(cells.tolist())):
+    if not commas and is_plain("".join(cells)):
         with suppress(ValueError):
-            return cells.astype(np.float64)
+            return np.fromiter(map(float, cells), np.float64, len(cells))
     out = np.full(len(cells), np.nan)
     for i, cell in enumerate(cells):
         if is_missing(cell):

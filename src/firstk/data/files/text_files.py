@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO, cast
+from typing import BinaryIO, TextIO, cast
 
 from firstk.data.files.contract import reading, unreadable
 
@@ -31,45 +31,33 @@ def reading_text(path: Path, name: str, *broken: type[BaseException]) -> Iterato
             raise unreadable(path, why, "Save it as UTF-8 text, which spreadsheets call 'CSV UTF-8'") from None
 
 
-def open_text(path: Path, *, packed: bool) -> TextIO:
+def open_text(path: Path) -> TextIO:
     """Open a text file for reading, line ends as they are."""
     # utf-8-sig: spreadsheets put a mark before the first name.
-    if packed:
-        return _Unpacked(path)
+    if path.name.lower().endswith(".gz"):
+        return _Gzip(path.open("rb"), "rb", "utf-8-sig", "strict")
     return path.open(newline="", encoding="utf-8-sig")
 
 
 def create_text(path: Path, *, packed: bool) -> TextIO:
     """Open a text file for writing; the same rows give the same bytes."""
-    return _Packed(path) if packed else path.open("w", newline="", encoding="utf-8", errors=_ERRORS)
+    if packed:
+        return _Gzip(path.open("wb"), "wb", "utf-8", _ERRORS)
+    return path.open("w", newline="", encoding="utf-8", errors=_ERRORS)
 
 
-class _Unpacked(io.TextIOWrapper):
-    """A text file in gzip that is read."""
+class _Gzip(io.TextIOWrapper):
+    """A text file in gzip, whose `close` closes the file under the archive, too, which gzip leaves open."""
 
-    def __init__(self, path: Path):
-        self._file = path.open("rb")
-        super().__init__(cast("io.BufferedReader", gzip.GzipFile(fileobj=self._file)), newline="", encoding="utf-8-sig")
+    def __init__(self, file: BinaryIO, mode: str, encoding: str, errors: str):
+        self._under = file
+        # Without the name and the time that gzip would write into it.
+        packed = gzip.GzipFile("", mode, _LEVEL, file, mtime=0)
+        super().__init__(cast("io.BufferedReader", packed), newline="", encoding=encoding, errors=errors)
 
     def close(self) -> None:
-        """Close the archive, and the file under it, which gzip leaves open."""
+        """Finish the archive, and close the file."""
         try:
             super().close()
         finally:
-            self._file.close()
-
-
-class _Packed(io.TextIOWrapper):
-    """A text file in gzip, without the name and the time that gzip would write into it."""
-
-    def __init__(self, path: Path):
-        self._file = path.open("wb")
-        packed = gzip.GzipFile("", "wb", _LEVEL, self._file, mtime=0)
-        super().__init__(cast("io.BufferedWriter", packed), newline="", encoding="utf-8", errors=_ERRORS)
-
-    def close(self) -> None:
-        """Finish the archive, and close the file under it, which gzip leaves open."""
-        try:
-            super().close()
-        finally:
-            self._file.close()
+            self._under.close()

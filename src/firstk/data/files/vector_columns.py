@@ -1,9 +1,7 @@
-"""Which columns of a table, or arrays of a file, are the vectors: found when there is one answer, else asked for.
+"""Which columns of a table are the vectors: found when there is one answer, else asked for.
 
 A list column of numbers is a vector. A table without one is a plain table: numbered columns that share a name
 (``x0, x1, ...``) are a vector, and otherwise all columns of numbers together, but for those that name rows.
-
-Files of named arrays (npz, safetensors) are chosen from by their headers: a matrix of numbers is the vectors.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Protocol, TypeVar
 
 from firstk.data.files.contract import Wanted, unreadable
 from firstk.exceptions import InvalidInputError
@@ -74,56 +71,6 @@ def choose(path: object, kinds: Mapping[str, str], wanted: Wanted) -> ChosenColu
     return _plain(path, kinds, wanted)
 
 
-class DescribedArray(Protocol):
-    """An array as a header describes it."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Its shape."""
-
-    @property
-    def kind(self) -> str:
-        """The letter that numpy has for its type: "f", "i" and "u" are numbers, "O" is what cannot be read."""
-
-
-Array = TypeVar("Array", bound=DescribedArray)
-
-
-def choose_matrix(path: object, held: Mapping[str, DescribedArray], wanted: Wanted, called: str) -> str:
-    """Return the name of the vectors: the one asked for, or the only matrix of floats, or the only one of numbers.
-
-    `called` is what the format calls its arrays, for error messages.
-    """
-    if wanted.vectors is not None:
-        if wanted.vectors not in held:
-            raise missing_column(path, wanted.vectors, list(held))
-        if wanted.vectors in wanted.beside:
-            raise both(path, wanted.vectors)
-        return wanted.vectors
-    matrices = [
-        name
-        for name, one in held.items()
-        if len(one.shape) == 2 and one.kind in ("f", "i", "u") and name not in wanted.beside
-    ]
-    candidates = [name for name in matrices if held[name].kind == "f"] or matrices
-    if len(candidates) == 1:
-        return candidates[0]
-    if candidates:
-        raise several(path, candidates)
-    for name in wanted.beside:
-        if name in held and len(held[name].shape) == 2:
-            raise both(path, name)
-    names = ", ".join(map(repr, held)) or "none"
-    raise unreadable(path, f"it holds no matrix of numbers (its {called}: {names})", "Vectors are a matrix, a row each")
-
-
-def beside_matrix(path: object, held: Mapping[str, Array], vectors: str, wanted: Wanted) -> dict[str, Array]:
-    """Return the arrays with one entry for each vector; raise InvalidInputError if one that was asked for has not."""
-    rows = held[vectors].shape[0]
-    check_rows(path, {key: held[key].shape for key in wanted.beside if key in held}, vectors, rows)
-    return {key: one for key, one in held.items() if key != vectors and one.shape[:1] == (rows,) and one.kind != "O"}
-
-
 def both(path: object, name: str) -> InvalidInputError:
     """Build the error for vectors that are named as labels."""
     return InvalidInputError(
@@ -137,15 +84,6 @@ def several(path: object, found: Sequence[str]) -> InvalidInputError:
     return InvalidInputError(
         f"'{path}' has {len(found)} columns that could be the vectors: {names}. Name one: vectors={found[0]!r}."
     )
-
-
-def check_rows(path: object, shapes: Mapping[str, tuple[int, ...]], vectors: str, rows: int) -> None:
-    """Check that there are as many labels as vectors."""
-    for name, shape in shapes.items():
-        if shape[:1] != (rows,):
-            raise unreadable(
-                path, f"{name!r} has shape {shape}, and {vectors!r} has {rows} rows", "There must be an entry a row"
-            )
 
 
 def check_names(path: object, names: Sequence[str]) -> None:

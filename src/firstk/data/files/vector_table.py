@@ -19,19 +19,16 @@ import numpy as np
 from firstk._base.atomic_file import beside
 from firstk._base.checks import bad_parameter, check_choice, is_int, require, some_rows
 from firstk._base.input_file import Stamp
-from firstk.data.files import arrow, jsonl, npy, npz, parquet, tensors, text
-from firstk.data.files.arrow_tables import MemoryReader, as_numpy
+from firstk.data.files import arrow, jsonl, npy, npz, parquet, safetensors, text
+from firstk.data.files.arrow_tables import MemoryReader
 from firstk.data.files.contract import (
     Batch,
     Carried,
     Facts,
     Format,
-    Layout,
-    Loaded,
     Reader,
     Restoring,
     Wanted,
-    Writer,
     reading_unchanged,
     unreadable,
 )
@@ -42,7 +39,6 @@ from firstk.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     import pandas
-    import pyarrow
 
 # The formats that are known; a new one is a file with a `Format`, and a line here.
 FORMATS: tuple[Format, ...] = (
@@ -52,7 +48,7 @@ FORMATS: tuple[Format, ...] = (
     arrow.FORMAT,
     *text.FORMATS,
     *jsonl.FORMATS,
-    tensors.FORMAT,
+    safetensors.FORMAT,
 )
 NAN = ("refuse", "drop")
 # Bits of float16: those of infinity, and the sign.
@@ -93,9 +89,14 @@ class Shard:
 
     def survey(self, columns: Sequence[str]) -> tuple[int, frozenset[str]]:
         """Return the number of rows, and the columns that must be read as text."""
-        assert self.format.survey is not None
         with reading_unchanged(self.path, self.stamp):
-            return self.format.survey(self.path, columns)
+            found: tuple[int, frozenset[str]] = self.open().survey(columns)  # type: ignore[attr-defined]
+            return found
+
+    def column(self, name: str) -> Any:
+        """Return a whole column: an array, or what is sliced and measured as one."""
+        with reading_unchanged(self.path, self.stamp):
+            return self.open().column(name)
 
     def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
         """Yield vectors and other columns of at most `size` rows at a time."""
@@ -163,7 +164,7 @@ class VectorTable:
         # Which labels of an untyped format are text: all cells of all files decide, and not those of one.
         first = self.shards[0]
         names = [name for name in first.wanted.beside if name in self.columns]
-        if names and first.format.survey is not None:
+        if names and not self.facts.typed:
             found = [shard.survey(names) for shard in self.shards]
             self._rows = sum(rows for rows, _ in found)
             wanted = replace(first.wanted, text=frozenset().union(*(text for _, text in found)))
@@ -375,15 +376,7 @@ def rows_with_nan(vectors: np.ndarray) -> np.ndarray:
 # -- data frames, which come in through narwhals and go on as Arrow --------------------------------------------------
 
 
-def _no_writer(path: object, layout: Layout) -> Writer:
-    raise InvalidInputError("A table in memory is not written to. Use write_vectors with the name of a file.")
-
-
-def _columns(table: pyarrow.Table) -> Loaded:
-    return Loaded(tuple(table.column_names), lambda name: as_numpy(table.column(name)))
-
-
-_IN_MEMORY = Format("table", (), "anything", True, MemoryReader, _no_writer, _columns)
+_IN_MEMORY = Format("table", (), "anything", True, MemoryReader)
 
 
 def _shard_of(frame: Any, wanted: Wanted) -> Shard:

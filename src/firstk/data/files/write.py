@@ -60,6 +60,7 @@ def creating(path: str | Path, layout: Layout) -> Iterator[Writer]:
     """Give a writer, and put the file in place when the block ends well; otherwise leave nothing."""
     target, form = place_of(path), format_of(path)
     check_columns(form, target, layout)
+    assert form.create is not None
     with written(target, f"A store of format {form.name}") as temporary:
         writer = form.create(temporary, layout)
         try:
