@@ -203,8 +203,8 @@ def sweep(Z_ref: np.ndarray, Z: np.ndarray, ks: np.ndarray, exclude: np.ndarray 
         if not len(lengths):
             continue
         width = int(lengths[-1])
-        codes = (side[:, :width].astype(dtype, copy=False) for side in (Z_ref, Z))
-        kind = _Cosines(*codes, lengths, resolution)
+        short_ref, short = (side[:, :width].astype(dtype, copy=False) for side in (Z_ref, Z))
+        kind = _Cosines(short_ref, short, lengths, resolution)
         w, itemsize = kind.R.shape[1], kind.R.dtype.itemsize
         # A single product needs no block that stays in the cache, and gains from a larger one.
         room = BLOCK_BYTES if len(lengths) > 1 else _ONE_LENGTH * BLOCK_BYTES

@@ -251,8 +251,8 @@ def full_width_neighbors(encoder: FittedEncoder, data: Rows | Search) -> np.ndar
             if (among := n_rows(data.stored) - alone) <= 10:
                 raise InvalidInputError(f"The metric 'recall@10' needs more than 10 rows to look among. Got {among}.")
             asked = data.X if isinstance(data, Rows) else data.queries
-            vectors = (encoder.vectors(part, owner="curve") for part in (data.stored, asked))
-            data.memory["neighbors"] = neighbors.nearest_neighbors(*vectors, 10, exclude_self=alone)
+            held, asking = (encoder.vectors(part, owner="curve") for part in (data.stored, asked))
+            data.memory["neighbors"] = neighbors.nearest_neighbors(held, asking, 10, exclude_self=alone)
     return np.asarray(data.memory["neighbors"])
 
 
