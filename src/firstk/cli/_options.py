@@ -205,7 +205,7 @@ def know_options(params: Iterable[Any]) -> None:
     _KNOWN.clear()
     for one in params:
         _KNOWN[one.name] = next((word for word in one.opts if word.startswith("-")), one.metavar or one.name.upper())
-        if one.name in ("source", "origin", "old"):
+        if one.name in ("source", "origin", "place", "old"):
             _KNOWN["vectors"] = f"{_KNOWN[one.name]}:"
 
 

@@ -170,7 +170,7 @@ def _time(seconds: float) -> str:
 
 
 def search(
-    origin: Annotated[
+    place: Annotated[
         str,
         typer.Argument(metavar="SOURCE", help="A short file, a saved index, or a store as SCHEME:PLACE#NAME."),
     ],
@@ -194,7 +194,7 @@ def search(
 ) -> None:
     """Search a store, an index or a short file, and say what the results keep.
 
-    Example: firstk search postgresql://me@host/search#documents queries.parquet --model model -o run.tsv
+    Example: firstk search sqlite:codes.db#digits digits.npz --model model/ -o run.tsv
 
     Without judgements, --against counts how many of the raw vectors' results are found: the recall that 'firstk fit'
     promises. With --relevance nDCG and recall are printed, and with both their share of the raw vectors' scores.
@@ -205,10 +205,10 @@ def search(
     from firstk.search.asking import ask
 
     check_new(out, force=force)
-    origin, vectors = file_and_column(origin)
+    place, vectors = file_and_column(place)
     opened = open_vectors(*file_and_column(queries))
     encoder = None if model is None else FittedEncoder.load(model)
-    found = ask(origin, opened, limit, model=encoder, ids=ids, vectors=vectors)
+    found = ask(place, opened, limit, model=encoder, ids=ids, vectors=vectors)
     names = _names(opened, ids)
     raw = None if against is None else ask(against, opened, limit, ids=ids, vectors=vectors)
     told = [f"{number_of(len(names), 'query', 'queries')} asked of {found.place}, {limit} results each."]

@@ -34,6 +34,8 @@ from firstk.words.choice import further_lines
 from firstk.words.terms import interval_term, known_terms, metric_of
 from firstk.words.text import bytes_text, number_of, score_text, share_text
 
+__all__ = ["page_of"]
+
 Level = tuple[str, float]
 
 
