@@ -128,7 +128,7 @@ def curve(
         file, _, column = reference.rpartition(":")
         # Labels of the reference are a column of it, or a file of their own.
         reference, labels = file, column if is_there(column) else f"{file}:{column}"
-    with step_progress(None, quiet=quiet or json, what="evaluating") as begin, warnings_as_notes():
+    with step_progress("evaluating", quiet=quiet or json) as begin, warnings_as_notes():
         task = read_for(encoder, Request(place, reference, labels, metric=metric))
         baselines, notes = _baselines(encoder, task, metric)
         settings = {"product_quantizer": True, "rows": rows, "most_pairs": None, "baselines": baselines, "store": store}

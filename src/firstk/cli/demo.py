@@ -74,7 +74,7 @@ def run(out: Path) -> None:
     """Fit, evaluate, choose, save, print and write the page."""
     from firstk.advice.report import write_page
 
-    with step_progress(None, quiet=False, what="fitting and evaluating") as begin:
+    with step_progress("fitting and evaluating", quiet=False) as begin:
         parts = embedded_parts()
         encoders = fitted(parts, begin)
         begin("curves")

@@ -56,7 +56,7 @@ def diagnose(
     place = given.place_of_options(source, label, pairs, nan, queries, relevance, ids)
     with warnings_as_notes():
         gathered, trials, rows, total = _read(place, silent)
-    with step_progress(None, quiet=silent) as say:
+    with step_progress("comparing", quiet=silent) as say:
         found = diagnose_gathered(gathered, trials, progress=say)
     command = _command(found, place, rows)
     if store is not None and command:

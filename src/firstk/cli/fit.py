@@ -144,7 +144,7 @@ def fit(
                 _look_among_all(task)
             if not (quiet or as_json) and (seconds := expected_seconds(encoder.encoder_, task.held_out)) > WORTH_SAYING:
                 typer.echo(f"firstk: evaluating takes about {seconds:.0f} seconds.", err=True)
-            with step_progress(None, quiet=not shown, what="evaluating") as begin:
+            with step_progress("evaluating", quiet=not shown) as begin:
                 report, _ = report_on(encoder, task, Asked(limits, settings=evaluated), begin)
             notes = tuple(map(options.in_options, report.notes))
             report = replace(report, notes=notes, options=recorded_options(place, shared=True))
@@ -210,7 +210,7 @@ def _learn(encoder: PrefixEncoder, task: FileTask, kept: Checkpoint, dask: str |
             raise InvalidInputError(
                 "Workers of a dask cluster read labels from a column of the files, not from a file."
             )
-        reading = row_progress(lambda: task.rows, quiet=not shown, what="reading", row_bytes=task.width * task.itemsize)
+        reading = row_progress(lambda: task.rows, quiet=not shown, what="reading")
         with reading as progress, _telling_how_to_go_on(kept), _cluster(dask) as elsewhere:
             fit_stream(encoder, train, checkpoint=kept, progress=progress, elsewhere=elsewhere)
     elif encoder.learns_from is None:

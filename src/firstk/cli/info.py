@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import platform
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +12,17 @@ import typer
 
 from firstk.cli._options import JsonOption
 from firstk.data.remote import explained_reading, place_of
+
+# What firstk requires, and packages of extras that change what is computed or how.
+PACKAGES = (
+    "numpy", "scipy", "scikit-learn", "safetensors", "typer", "tqdm", "threadpoolctl",
+    "torch", "numba", "pyarrow", "narwhals", "faiss-cpu", "onnxruntime", "sentence-transformers", "dask",
+)  # fmt: skip
+# Settings of the environment that change speed or the last digits.
+VARIABLES = (
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_CORETYPE", "ATEN_CPU_CAPABILITY",
+    "NUMBA_CPU_NAME", "NUMBA_DISABLE_JIT", "SCIPY_ARRAY_API",
+)  # fmt: skip
 
 
 def info(
@@ -33,8 +47,6 @@ def info(
     import json
 
     if model_or_codes is None:
-        from firstk._base.environment import environment
-
         found_here = environment()
         typer.echo(
             json.dumps(found_here, indent=2) if as_json else "\n".join(f"{k}: {v}" for k, v in found_here.items())
@@ -65,3 +77,43 @@ def info(
     typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if as_json else str(found))
     if not found.whole:
         raise typer.Exit(1)
+
+
+def environment() -> dict[str, str]:
+    """Return what a report of a problem should say of the machine: versions, processor, BLAS; no file and no user."""
+    import numpy as np
+    import scipy.linalg  # noqa: F401  # brings its own library
+    from threadpoolctl import threadpool_info
+
+    def version_of(package: str) -> str:
+        try:
+            return metadata.version(package)
+        except metadata.PackageNotFoundError:
+            return ""
+
+    blas = (
+        " ".join(str(one[key]) for key in ("internal_api", "version", "architecture") if one.get(key))
+        + f", {one['num_threads']} threads"
+        for one in threadpool_info()
+    )
+    found = {"firstk": version_of("firstk"), "python": platform.python_version(), "system": platform.platform()}
+    found |= {
+        "processor": _processor(),
+        "cores": str(os.cpu_count() or "unknown"),
+        "blas": "; ".join(dict.fromkeys(blas)) or f"numpy {np.__version__}, unknown",
+    }
+    found |= {name: version for name in PACKAGES if (version := version_of(name)) or name in PACKAGES[:6]}
+    return found | {name: os.environ[name] for name in VARIABLES if name in os.environ}
+
+
+def _processor() -> str:
+    """Return the name of the processor, with the widest vector instructions that it has where the system says so."""
+    listing = Path("/proc/cpuinfo")
+    if not listing.is_file():
+        return platform.processor() or platform.machine()
+    lines = (line.partition(":") for line in listing.read_text("utf-8", "replace").splitlines())
+    facts = {name.strip(): value.strip() for name, _, value in lines}
+    flags = facts.get("flags", facts.get("Features", "")).split()
+    widest = next((flag for flag in ("avx512f", "avx2", "avx", "sve", "asimd", "sse4_2") if flag in flags), "")
+    name = facts.get("model name", platform.machine())
+    return f"{name} ({widest})" if widest else name

@@ -153,7 +153,7 @@ def align(
     new, vectors_new = file_and_column(new)
     files = UpgradeFiles(place, new, queries_new, vectors_new)
     files.check()
-    with step_progress(None, quiet=quiet or json, what="aligning") as begin, warnings_as_notes():
+    with step_progress("aligning", quiet=quiet or json) as begin, warnings_as_notes():
         begin("reading")
         data, paired = read_upgrade(files)
         share = [] if budget_rows is None else [budget_rows / (rows or len(data.old))]
