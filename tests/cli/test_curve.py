@@ -13,7 +13,7 @@ import pytest
 
 import command_line
 from firstk import Choice, Fisher, PrefixCurve, PrefixEncoder, Rows, SparsePrefix
-from firstk.advice.evaluation_data import Request, _about_labels, read_for
+from firstk.advice.evaluation_data import _about_labels, read_for
 from firstk.advice.inputs import VectorSource
 from firstk.advice.records import Report
 from firstk.data import load_digits
@@ -140,7 +140,6 @@ def test_text_has_the_answer_the_commands_and_the_table(folder):
 
 
 def test_without_a_reference_a_part_of_the_file_is_held_out(folder, digits, fisher):
-    from firstk.advice.evaluation_data import _halves
     from firstk.estimator.fit_files import draw
 
     out = found(folder, "fisher", "train.npz", "--label", "label", "--metric", "probe_accuracy")
@@ -149,7 +148,8 @@ def test_without_a_reference_a_part_of_the_file_is_held_out(folder, digits, fish
         "Evaluated on 287 rows of train.npz that are held out (drawn at random, seed 0"
     )
     X, y = digits.X_train, digits.y_train
-    searched, _ = _halves(parts.reference, 5_000)  # baselines are fitted on the others
+    half = (len(parts.reference) + 1) // 2  # baselines are fitted on the others
+    searched = np.sort(np.random.default_rng(0).permutation(parts.reference)[:half])
     reference = (X[searched], y[searched])
     expected = fisher.curve(X[parts.held], y[parts.held], reference=reference, metric="probe_accuracy")
     assert out["curve"]["score"] == pytest.approx(expected.score, abs=1e-12)
@@ -269,7 +269,7 @@ def test_labels_in_a_file_of_their_own(folder):
 
 def test_rows_beyond_the_limit_are_drawn(folder, digits):
     encoder = PrefixEncoder.load(folder / "pca")
-    task = read_for(encoder.encoder_, Request(VectorSource(folder / "test.npz"), most=100, metric="explained_variance"))
+    task = read_for(encoder.encoder_, VectorSource(folder / "test.npz"), most=100, metric="explained_variance")
     rows = np.sort(np.random.default_rng(0).choice(360, size=100, replace=False))
     np.testing.assert_array_equal(task.held_out.X, digits.X_test[rows])
 
