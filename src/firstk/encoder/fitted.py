@@ -390,16 +390,19 @@ class FittedEncoder:
         near and far, is kept better without (figures in docs/decisions/bits.md).
         """
         X = sample["X"]
-        X = X.astype(np.float64) if is_sparse(X) else np.asarray(X, dtype=np.float64)
+
+        def rows() -> Any:  # not kept: they are large
+            return X.astype(np.float64) if is_sparse(X) else np.asarray(X, dtype=np.float64)
+
         weight = sample.get("weight")
         weight = None if weight is None else np.asarray(weight)
-        codes, shared = self.encode(X, owner="quantizer"), np.inf if shared_by is None else float(shared_by)
+        codes, shared = self.encode(rows(), owner="quantizer"), np.inf if shared_by is None else float(shared_by)
         cells = Embedded.fitted(codes, weight, codebooks=self.record.searched, shared_by=shared)
         queries = sample.get("queries")
         if queries is None or np.shape(queries)[0] < FEWEST_QUERIES:
             return cells.weighted(document_weights(cells))
         quantizer = EmbeddedQuantizer(replace(self, cells=cells, sample=None), cells.at(None), SEARCH_METRIC)
-        return cells.weighted(query_weights(quantizer, queries, X, None))
+        return cells.weighted(query_weights(quantizer, queries, rows(), None))
 
     def stored_once(self, axes: slice | np.ndarray) -> int:
         """Return the bytes, in float32, of what turns vectors into some coordinates: numbers that are not zero.

@@ -57,6 +57,7 @@ from firstk.metrics.curve import pair_metric, prefix_curve
 from firstk.metrics.judgements import Qrels, judgement_rows
 from firstk.metrics.profile import measure_profile
 from firstk.metrics.search import check_judgements
+from firstk.metrics.threshold import Threshold, matched_threshold
 from firstk.moments.pairs import PairMoments
 from firstk.moments.statistics import RowSample, Statistics, lowest_rows, sample_of_documents
 from firstk.moments.targets import one_column
@@ -775,6 +776,21 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
             document_field=document_field,
         )
         return prefix_curve(self.encoder_, data, metric, ks, confidence=confidence, verbose=self.verbose)
+
+    def threshold(self, cosine: float, k: int, rows: MatrixLike, reference: MatrixLike | None = None) -> Threshold:
+        """Return the cut-off on codes of k coordinates that stands for a cosine of the raw vectors.
+
+        Parameters
+        ----------
+        cosine : float in [-1, 1]
+            The cut-off in use on raw vectors.
+        k : int
+        rows : array-like of shape (m, p)
+            Held-out rows, whose pairs with each other, or with `reference`, are looked at.
+        reference : array-like of shape (n, p), optional
+        """
+        among = None if reference is None else Rows(reference)  # type: ignore[arg-type]
+        return matched_threshold(self, Rows(rows, reference=among), cosine, k)  # type: ignore[arg-type]
 
     def check(
         self,
