@@ -9,6 +9,7 @@ import pytest
 from scipy.special import log_softmax
 
 from firstk import PrefixAlignment
+from firstk._base.json_records import from_plain, to_plain
 from firstk.moments.paired import PairedStatistics
 from firstk.quality import Difference
 from firstk.upgrade.auto import AlignmentChoice, choose, held_out_folds, own_log_probabilities
@@ -65,7 +66,7 @@ def test_the_record_says_what_was_tried_and_survives_json():
     assert all(trial.ahead.value <= 0 <= trial.ahead.high - trial.ahead.value for trial in choice.tried)
     assert choice.held_out == 200
     assert not choice.at_chance
-    assert AlignmentChoice.from_dict(json.loads(json.dumps(choice.to_dict()))) == choice
+    assert from_plain(AlignmentChoice, json.loads(json.dumps(to_plain(choice)))) == choice
     assert PrefixAlignment(method=Ridge(0.1)).fit(*pairs(n=200)).choice_ is None
 
 

@@ -24,7 +24,7 @@ from firstk._base.checks import (
     class_path,
     is_int,
 )
-from firstk._base.json_records import settings_of
+from firstk._base.json_records import from_plain, settings_of, to_plain
 from firstk._base.progress import Verbose, progress_bar
 from firstk._base.rows import is_sparse
 from firstk.contracts import AlignmentMethod, AlignmentRows, MethodName
@@ -34,7 +34,7 @@ from firstk.moments import PairedStatistics, check_two_sides, chunk_rows
 from firstk.upgrade.auto import AlignmentChoice, choose
 from firstk.upgrade.fitted import FittedAlignment
 from firstk.upgrade.methods import AUTO, REGISTRY, Procrustes, ProcrustesRidge, resolve, restore
-from firstk.upgrade.methods._linear import rotation
+from firstk.upgrade.methods.procrustes import rotation
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -211,7 +211,7 @@ class PrefixAlignment(BaseEstimator):
             "settings": settings_of(method),
             "own_class": None if REGISTRY.registered(method) else class_path(method),
             "pairs": moments.rows,
-            "choice": None if choice is None else choice.to_dict(),
+            "choice": None if choice is None else to_plain(choice),
         }
         solution = solution.cut(self.n_components or width)
         self._solved = _Solved(FittedAlignment(solution, unit_old, unit_new, config), method, choice)
@@ -337,7 +337,7 @@ class PrefixAlignment(BaseEstimator):
         config = fitted.config
         try:
             choice = config.get("choice")
-            record = None if choice is None else AlignmentChoice.from_dict(choice)
+            record = None if choice is None else from_plain(AlignmentChoice, choice)
             own = config.get("own_class")
             method: Any = UnsavedMember("method", str(own)) if own else restore(config["method"], config["settings"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
