@@ -113,7 +113,9 @@ class Codebooks:
         share = np.full(len(Z), 1.0 / len(Z)) if weight is None else weight / weight.sum()
         left, scale = as_integers(Z)
         rows = 1 / np.square(share).sum()
-        error = share @ np.square(Z - share @ Z)
+        apart = Z - share @ Z
+        error = share @ np.square(apart, out=apart)
+        del apart
         errors, costs, bits = [error], error**TAU, np.full(len(WIDTHS), _FIRST_BITS)
         books: list[np.ndarray] = []
         steps, windows = [], []
@@ -124,10 +126,15 @@ class Codebooks:
             means, owner = k_means(left[:, window], share)
             step = max(1.0, np.ceil(np.abs(means).max() / STEPS))
             rounded = np.rint(means / step)
+            # In place, as rows are many.
             others = _left_over(left[:, window], means, owner, share)
-            left[:, window] = np.rint(others) + (means - step * rounded)[owner]
+            np.rint(others, out=others)
+            others += (means - step * rounded)[owner]
+            left[:, window] = others
             error = error.copy()
-            error[window] = share @ np.square(left[:, window] / scale)
+            others /= scale
+            error[window] = share @ np.square(others, out=others)
+            del others
             worth = bits_worth(errors[-1][window], float(error[window].sum()) / (1 + ENTRIES / rows))
             tried = int(np.searchsorted(WIDTHS, window.stop - window.start))
             bits[: tried + 1] = np.minimum(bits[: tried + 1], worth)
@@ -348,7 +355,9 @@ def _left_over(rows: np.ndarray, means: np.ndarray, owner: np.ndarray, share: np
     others = weight - share
     alone = others < 1e-6 * share
     factor = np.divide(weight, others, out=np.ones(len(share)), where=~alone)
-    found = (rows - means[owner]) * factor[:, None]
+    found = means[owner]
+    np.subtract(rows, found, out=found)
+    found *= factor[:, None]
     if alone.any():
         found[alone] = rows[alone] - means[runner_up(rows[alone], means, owner[alone])]
     return found

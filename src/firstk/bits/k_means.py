@@ -38,13 +38,17 @@ def k_means(rows: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray
         Rounded to integers.
     owner : ndarray of int, shape (n,)
     """
-    longest = np.sqrt(np.square(rows).sum(axis=1).max())
-    coarse = np.rint(rows.T * min(1.0, 2.0 ** np.floor(np.log2(_LONGEST / max(longest, 1.0)))))
-    doubled = np.vstack([2 * coarse, np.ones(len(rows))]).astype(np.float32)
+    # Sums of integers are exact in any order. Large arrays are changed in place: there are few copies of the rows.
+    longest = np.sqrt(np.einsum("ij,ij->i", rows, rows).max())
+    coarse = np.array(rows.T, order="C")
+    coarse *= min(1.0, 2.0 ** np.floor(np.log2(_LONGEST / max(longest, 1.0))))
+    np.rint(coarse, out=coarse)
+    doubled = np.ones((len(coarse) + 1, len(rows)), dtype=np.float32)
+    np.multiply(coarse, 2, out=doubled[:-1], casting="same_kind")
     # Few coordinates of large variance first: groups found there are good starts for all of them.
     first, m = min(len(rows), _FIRST_ROWS), len(coarse)
     centroids = coarse[:, np.linspace(0, first - 1, ENTRIES).astype(np.int64)].T
-    largest = np.argsort(-np.square(coarse).sum(axis=1), kind="stable")
+    largest = np.argsort(-np.einsum("ij,ij->i", coarse, coarse), kind="stable")
     for width, n, rounds in [(w, first, _ROUNDS) for w in (*_WIDTHS, m) if w <= m] + [(m, len(rows), _LAST_ROUNDS)]:
         seen = np.sort(largest[:width])
         some, owner = doubled[:, :n] if width == m else doubled[[*seen, m], :n], np.full(n, -1)
@@ -54,7 +58,8 @@ def k_means(rows: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray
                 break
             centroids = means(coarse[:, :n], share[:n], owner, centroids)
     owner = nearest(doubled, centroids)
-    return means(np.ascontiguousarray(rows.T), share, owner, np.zeros(centroids.shape), fill=False), owner
+    coarse[...] = rows.T
+    return means(coarse, share, owner, np.zeros(centroids.shape), fill=False), owner
 
 
 def nearest(doubled: np.ndarray, centroids: np.ndarray) -> np.ndarray:
