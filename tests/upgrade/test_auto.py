@@ -10,7 +10,7 @@ from scipy.special import log_softmax
 
 from firstk import PrefixAlignment
 from firstk._base.json_records import from_plain, to_plain
-from firstk.moments.paired import PairedStatistics
+from firstk.moments.cross import CrossMoments
 from firstk.quality import Difference
 from firstk.upgrade.auto import AlignmentChoice, choose, held_out_folds, own_log_probabilities
 from firstk.upgrade.methods import Procrustes, Ridge
@@ -29,9 +29,9 @@ def rank_and_probability(old, new, encode_old, encode_new):
 
 def test_scores_are_those_of_refits_without_the_held_out_rows():
     old, new = pairs(n=120)
-    statistics = PairedStatistics.of(old, new)
+    statistics = CrossMoments.sampled(old, new)
     methods = [Procrustes(), Ridge(0.3)]
-    _, choice = choose(methods, statistics.moments, statistics.sample)
+    _, choice = choose(methods, statistics, statistics.sample)
     a, b = statistics.sample["left"], statistics.sample["right"]
     for method in methods:
         own, likely = [], []
