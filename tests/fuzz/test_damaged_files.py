@@ -157,7 +157,7 @@ def read_part(home):
 def write_stream(home):
     statistics = PrefixEncoder(objective="similarity").fit(X)._statistics
     state = Accumulated(statistics, {"X": X[:4], "y": Y[:4]}, {"X": X[:2]}, end=3, read=40, rows=30)
-    Checkpoint(home / "stream").write(state.to_arrays(), state.counts, JOB)
+    state.write(Checkpoint(home / "stream"), JOB)
     return [home / "stream"]
 
 
