@@ -91,7 +91,7 @@ test-papers: $(VENV)/.test
 
 test-engines: $(VENV)/.test
 	@$(PIP) -e '.[spark,ray]'
-	$(ONE_THREAD) $(BIN)/python -m pytest -m engines tests/integrations
+	$(ONE_THREAD) $(BIN)/python -m pytest -m engines tests/engines
 
 test-full: lint $(VENV)/.wings
 	$(PYTEST) -m 'not engines'

@@ -13,81 +13,52 @@ import re
 from pathlib import Path
 
 HERE = Path(__file__).parent
-# What is public, in the order of the reference, and what each package is about.
-TITLES = {
-    "firstk": "The encoder, objectives, orderings, solvers",
-    "firstk.data": "Data sets",
-    "firstk.data.files": "Files of vectors",
-    "firstk.metrics": "Metrics of every prefix",
-    "firstk.losses": "Losses for PyTorch",
-    "firstk.objectives": "More of objectives",
-    "firstk.orderings": "More of orderings",
-    "firstk.solvers": "More of solvers",
-    "firstk.contracts": "What extensions are written against",
-    "firstk.search": "Search",
-    "firstk.estimator.fit_files": "Fits on streams",
-    "firstk.advice.baselines": "Baselines",
-    "firstk.advice.diagnosis": "Diagnosis",
-    "firstk.advice.fit_report": "Report of an evaluation",
-    "firstk.advice.inputs": "Inputs of an evaluation",
-    "firstk.advice.read": "Evaluation of files",
-    "firstk.advice.report": "Report pages",
-    "firstk.advice.report.sections": "The page of a fit",
-    "firstk.upgrade": "Upgrades of the embedding model",
-    "firstk.encoder.storage.info": "Saved models",
-    "firstk.search.stores": "Vector stores",
-    "firstk.search.stores.pgvector": "SQL for pgvector",
-    "firstk.search.stores.shortlists": "Shortlists of stores",
-    "firstk.search.moving": "Moves between stores",
-    "firstk.integrations.standalone": "Programs without firstk",
-    "firstk.integrations.faiss": "faiss",
-    "firstk.integrations.sentence_transformers": "sentence-transformers",
-    "firstk.integrations.parts": "Fits in parts",
-    "firstk.integrations.distributed": "Fits on several machines",
-    "firstk.exceptions": "Errors and warnings",
-}
-PUBLIC = tuple(TITLES)
-# Of these modules the names that the pages use are public; of the others `__all__`, or all that they define.
-NAMED = {
-    "firstk.estimator.fit_files": ("draw", "fit_stream"),
-    "firstk.advice.baselines": ("plain_truncation", "random_dimensions"),
-    "firstk.advice.fit_report": ("report_on",),
-    "firstk.advice.inputs": ("VectorSource",),
-    "firstk.advice.read": ("Request", "read", "read_for"),
-    "firstk.advice.report.sections": ("page_of",),
-    "firstk.encoder.storage.info": ("model_info",),
-    "firstk.search.stores.pgvector": ("statements",),
-    "firstk.search.stores.shortlists": ("Shortlists",),
-    "firstk.integrations.parts": ("finish", "measure"),
-    "firstk.integrations.distributed": ("fit", "fit_pairs", "group", "save"),
-}
+ROOT = HERE.parent / "src"
+# Their `__all__` is for other rooms.
+INTERNAL = {"firstk.cli", "firstk.data.remote", "firstk.solvers.gradient.losses"}
+# Every name that these define is public.
+WHOLE = {"firstk.contracts", "firstk.exceptions"}
 
 
-def public_names(module: str) -> list[str]:
-    """Return the public names of a package: its `__all__`, or what a module without one defines.
-
-    Where an extra is missing, so that the package cannot be imported, its `__all__` is read from its source.
-    """
-    if module in NAMED:
-        return sorted(NAMED[module])
-    try:
-        home = importlib.import_module(module)
-    except ImportError:
-        return sorted(_written_names(module))
-    names = getattr(home, "__all__", None)
-    if names is None:
-        names = [name for name, value in vars(home).items() if getattr(value, "__module__", None) == module]
-    return sorted(name for name in names if not name.startswith("_"))
-
-
-def _written_names(module: str) -> list[str]:
+def _tree(module: str) -> ast.Module:
     spec = importlib.util.find_spec(module)
     assert spec is not None
     assert spec.origin is not None
-    for node in ast.parse(Path(spec.origin).read_text("utf-8")).body:
+    return ast.parse(Path(spec.origin).read_text("utf-8"))
+
+
+def _written_names(module: str) -> list[str]:
+    """Return the `__all__` of a module, read from its source: an extra may be missing."""
+    for node in _tree(module).body:
         if isinstance(node, ast.Assign) and any(getattr(target, "id", "") == "__all__" for target in node.targets):
-            return list(ast.literal_eval(node.value))
-    raise ValueError(f"{module} has no __all__ that is written as a list")
+            return [name.value for name in getattr(node.value, "elts", ()) if isinstance(name, ast.Constant)]
+    return []
+
+
+def _modules() -> list[str]:
+    paths = (path.relative_to(ROOT).with_suffix("") for path in sorted(ROOT.glob("firstk/**/*.py")))
+    return [".".join(path.parts).removesuffix(".__init__") for path in paths if path.name != "__main__"]
+
+
+# The modules that say what is public in them, firstk itself first.
+PUBLIC = tuple(sorted(name for name in _modules() if name in WHOLE or (name not in INTERNAL and _written_names(name))))
+
+
+def title_of(module: str) -> str:
+    """Return what a module is about: the beginning of its docstring."""
+    return re.split(r"[:,;.] ", (ast.get_docstring(_tree(module)) or module).splitlines()[0] + " ")[0].rstrip(".")
+
+
+def public_names(module: str) -> list[str]:
+    """Return the public names of a module."""
+    try:
+        home = importlib.import_module(module)
+    except ImportError:
+        names = _written_names(module)
+    else:
+        own = [name for name, value in vars(home).items() if getattr(value, "__module__", None) == module]
+        names = own if module in WHOLE else home.__all__
+    return sorted(name for name in names if not name.startswith("_"))
 
 
 def listed(module: str) -> list[str]:
@@ -98,7 +69,7 @@ def listed(module: str) -> list[str]:
 
 def api_page(module: str) -> str:
     """Return the page of a package in the reference, whose summaries and pages of names autosummary makes."""
-    title = f"{TITLES[module]}: {module}"
+    title = f"{title_of(module)}: {module}"
     names = "\n".join(f"   {name}" for name in listed(module))
     return (
         f"{title}\n{'=' * len(title)}\n\n.. currentmodule:: {module}\n\n.. autosummary::\n   :toctree: generated\n"
@@ -171,7 +142,7 @@ def api_text() -> str:
     """Return the signature and the docstring of every public name, once."""
     parts = []
     for module in PUBLIC:
-        parts.append(f"# {TITLES[module]}: {module}\n")
+        parts.append(f"# {title_of(module)}: {module}\n")
         try:
             home = importlib.import_module(module)
         except ImportError as error:

@@ -102,15 +102,15 @@ class Stopped(Exception):
 
 def stopped_after(epochs):
     """Make runs end in an error after some epochs, and what they keep of them."""
-    keep = _loop._Run._keep
+    keep = _loop._Run._save
 
     def kept(self):
         keep(self)
         if self.at.epoch == epochs:
             raise Stopped
 
-    _loop._Run._keep = kept
-    return lambda: setattr(_loop._Run, "_keep", keep)
+    _loop._Run._save = kept
+    return lambda: setattr(_loop._Run, "_save", keep)
 
 
 LONG = {"epochs": 6, "checkpoint_every": 1}

@@ -35,7 +35,7 @@ ROOMS = {
     "words",
 }
 # Tests of more than one room.
-ACROSS = {"architecture", "contracts", "docs", "evidence", "fixtures"} | {
+ACROSS = {"architecture", "contracts", "docs", "engines", "evidence", "fixtures"} | {
     "fuzz",
     "papers",
     "parity",

@@ -477,7 +477,8 @@ def test_rows_with_nan_are_dropped_on_request(folder, digits):
     np.savez(folder / "holes.npz", pixels=holes, label=digits.y_test)
     arguments = ("pca", "holes.npz", "--nan", "drop")
     assert report(found(folder, *arguments, "--metric", "explained_variance")).held_out.startswith("Evaluated on 359 ")
-    assert "against 144 others of it" in report(found(folder, *arguments)).held_out
+    labelled = report(found(folder, *arguments, "--label", "label", "--metric", "1nn_accuracy"))
+    assert "against 144 others of it" in labelled.held_out
 
 
 @pytest.mark.parametrize(

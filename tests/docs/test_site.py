@@ -158,7 +158,8 @@ def steps_of(workflow):
 
 def test_workflows_run_the_commands_of_the_readme():
     job, steps = steps_of("test")
-    assert steps == ["make demo", "make test"]
+    assert "npm install --global onnxruntime-web" in steps[0]  # tests of what browsers run are not skipped there
+    assert steps[1:] == ["make demo", "make test"]
     matrix = job["strategy"]["matrix"]
     runs = {(os, python) for os in matrix["os"] for python in matrix["python"]}
     runs |= {(one["os"], one["python"]) for one in matrix["include"]}

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from sklearn.decomposition import PCA
+from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from firstk import Fisher, PrefixEncoder
+from firstk import Fisher, PrefixEncoder, Similarity
 from firstk.data import load_digits
 from firstk.exceptions import InvalidInputError
 
@@ -26,6 +26,16 @@ def test_those_of_pca(d, shape):
     pca = PCA(enc.n_components_).fit(X)
     for name in PCA_NAMES:
         np.testing.assert_allclose(getattr(enc, name), getattr(pca, name), rtol=1e-9)
+
+
+@pytest.mark.parametrize("dead", [0, 3])
+def test_those_of_truncated_svd(dead):
+    X = np.random.default_rng(0).normal(size=(40, 9)) @ np.diag(np.linspace(3, 1, 9)) + 2
+    X[:, :dead] = 0
+    enc = PrefixEncoder(4, objective=Similarity(keep="dot_products")).fit(X)
+    svd = TruncatedSVD(4, algorithm="arpack").fit(X)
+    for name in PCA_NAMES:
+        np.testing.assert_allclose(getattr(enc, name), getattr(svd, name), rtol=1e-7)
 
 
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.5, 0.9, 0.99])

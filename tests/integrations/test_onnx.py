@@ -1,10 +1,15 @@
 """The exported graph gives the codes of the encoder: both sides, every k, unit rows, zero rows, linear and MLP."""
 
+import http.server
 import itertools
 import json
 import shutil
 import subprocess
+import threading
+import time
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -150,12 +155,9 @@ def test_every_constant_is_used(tmp_path, normalized, widths):
     assert {part.name for part in graph.initializer} <= used
 
 
-IN_NODE = """
-const ort = require("onnxruntime-web");
-const fs = require("fs");
-(async () => {
-  const session = await ort.InferenceSession.create(new Uint8Array(fs.readFileSync(process.argv[2])));
-  const given = JSON.parse(fs.readFileSync(process.argv[3], "utf8"));
+RUN = """
+async function run(ort, model, given) {
+  const session = await ort.InferenceSession.create(new Uint8Array(model));
   const found = [];
   for (const [k, query] of given.calls) {
     const { codes } = await session.run({
@@ -165,30 +167,61 @@ const fs = require("fs");
     });
     found.push({ dims: codes.dims, data: Array.from(codes.data) });
   }
-  console.log(JSON.stringify(found));
-})();
+  return JSON.stringify(found);
+}
 """
+IN_NODE = """
+const fs = require("fs");
+run(require("onnxruntime-web"), fs.readFileSync("encoder.onnx"), JSON.parse(fs.readFileSync("given.json", "utf8")))
+  .then(console.log);
+"""
+IN_BROWSER = """<!doctype html><meta charset="utf-8"><p id="found"></p>
+<script src="dist/ort.wasm.min.js"></script><script>
+%s
+(async () => {
+  const model = await (await fetch("encoder.onnx")).arrayBuffer();
+  return run(ort, model, await (await fetch("given.json")).json());
+})().catch(String).then((text) => { document.getElementById("found").textContent = text; });
+</script>"""
+
+
+def in_node(folder, request):
+    (folder / "run.cjs").write_text(RUN + IN_NODE)
+    ran = subprocess.run(["node", "run.cjs"], cwd=folder, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.splitlines()[-1]
+
+
+def in_chromium(folder, request):
+    driver = request.getfixturevalue("browser")
+    (folder / "index.html").write_text(IN_BROWSER % RUN)
+    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        driver.get(f"http://127.0.0.1:{server.server_address[1]}/index.html")
+        deadline = time.monotonic() + 120
+        while not (text := driver.find_element("id", "found").text) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        server.shutdown()
+    return text
 
 
 @pytest.mark.parametrize("normalized", [False, True])
-def test_a_browsers_runtime_cuts_and_encodes_queries(tmp_path, normalized):
+@pytest.mark.parametrize("place", [in_node, in_chromium])
+def test_a_browsers_runtime_cuts_and_encodes_queries(place, normalized, tmp_path, request):
     """Needs node and its package onnxruntime-web, where NODE_PATH has it: ``npm install onnxruntime-web``."""
-    node = shutil.which("node")
-    if (
-        node is None
-        or subprocess.run([node, "-e", 'require.resolve("onnxruntime-web")'], capture_output=True).returncode
-    ):
-        pytest.skip("needs node and onnxruntime-web")
+    if shutil.which("node") is None:
+        pytest.skip("needs node")
+    asked = subprocess.run(["node", "-p", 'require.resolve("onnxruntime-web")'], capture_output=True, text=True)
+    if asked.returncode:
+        pytest.skip("needs the package onnxruntime-web of node")
+    (tmp_path / "dist").symlink_to(Path(asked.stdout.strip()).parent)
     rng = np.random.default_rng(0)
     encoder, X = random_encoder(rng, 6, 4, normalized=normalized), rng.normal(size=(5, 6)).astype(np.float32)
-    path = exports.export(encoder, tmp_path / "encoder.onnx")
+    exports.export(encoder, tmp_path / "encoder.onnx")
     calls = [(k, query) for k in (1, 2, 4) for query in (False, True)]
     (tmp_path / "given.json").write_text(json.dumps({"rows": X.tolist(), "calls": calls}))
-    (tmp_path / "run.cjs").write_text(IN_NODE)
-    command = [node, str(tmp_path / "run.cjs"), str(path), str(tmp_path / "given.json")]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
-    for (k, query), found in zip(calls, json.loads(ran.stdout.splitlines()[-1]), strict=True):
+    for (k, query), found in zip(calls, json.loads(place(tmp_path, request)), strict=True):
         codes = np.array(found["data"], dtype=np.float32).reshape(found["dims"])
         assert_same(codes, encoder.encode(X, k, side="query" if query else "document"))
 

@@ -135,3 +135,9 @@ def test_training_on_rows_raises():
     pytest.importorskip("torch", reason="needs the extra 'torch'")
     with pytest.raises(IllegalCombinationError, match=r"integrations\.distributed"):
         measure(PrefixEncoder(objective="classification"), [(X, Y)])
+
+
+@pytest.mark.parametrize("rows", [-1, 2.5, "many", True])
+def test_a_number_of_rows_that_is_none_raises_an_error(rows):
+    with pytest.raises(InvalidInputError, match="'rows' parameter of measure"):
+        measure(PrefixEncoder(2), [np.eye(4)], rows=rows)

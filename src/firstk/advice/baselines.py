@@ -17,6 +17,8 @@ from firstk.moments.moments import Moments
 from firstk.moments.statistics import Statistics
 from firstk.objectives import Similarity
 
+__all__ = ["plain_truncation", "principal_components", "random_dimensions", "uncentred_svd"]
+
 
 def principal_components(X: ArrayLike) -> FittedEncoder:
     """Return centred principal components: objective "reconstruction"."""

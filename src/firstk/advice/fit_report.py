@@ -34,6 +34,8 @@ from firstk.quality.choice import Choice, Limits
 from firstk.quality.choose import choose
 from firstk.quality.evaluation import Evaluation, Packed
 
+__all__ = ["report_on"]
+
 # Rows on which single coordinates are probed, as many as in Talukder et al. 2026 C.3.
 PROBED_ROWS = 2000
 # Images on a page, and entries of the decoder that it can carry: about 400 kB of text.

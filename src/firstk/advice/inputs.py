@@ -20,6 +20,8 @@ from firstk.estimator.fit_files import Stream, chunks_of
 from firstk.exceptions import InvalidInputError
 from firstk.moments.targets import check_none_missing
 
+__all__ = ["VectorSource"]
+
 File = str | Path
 
 

@@ -19,6 +19,8 @@ from firstk.estimator.fit_files import MOST_HELD, Stream, draw, draw_groups
 from firstk.exceptions import InvalidInputError
 from firstk.moments.fingerprint import query_hashes
 
+__all__ = ["FileTask", "open_task", "read"]
+
 # Scores of no more values than this may be grades of relevance.
 MOST_GRADES = 5
 # Share and seed of the held-out part where nothing else is said.

@@ -12,7 +12,9 @@ from firstk.moments.statistics import Statistics
 
 
 class FamiliarNames:
-    """Attributes of PCA and LDA, for the objectives "reconstruction" and "fisher"; see docs/coming-from-pca-or-lda.md.
+    """Attributes of PCA, TruncatedSVD and LDA, for "reconstruction", "dot_products" and "fisher".
+
+    docs/coming-from-pca-or-lda.md maps them.
 
     An attribute that the objective does not define, or that a model has lost because it was cut, or saved without its
     moments, does not exist: ``hasattr`` says so.
@@ -24,7 +26,7 @@ class FamiliarNames:
     def _fitted_as(self, name: str, *objectives: str) -> FittedEncoder:
         encoder: FittedEncoder = self.encoder_
         if (found := encoder.record.objective) not in objectives:
-            raise AttributeError(f"{name} is defined for {' and '.join(objectives)}; this objective is '{found}'.")
+            raise AttributeError(f"{name} is defined for {', '.join(objectives)}; this objective is '{found}'.")
         return encoder
 
     def _moments(self, name: str) -> Moments:
@@ -34,18 +36,17 @@ class FamiliarNames:
 
     @property
     def explained_variance_(self) -> np.ndarray:
-        """Variance of each coordinate, with n - 1 in the denominator, as PCA has it; `spectrum_` has n."""
-        spectrum, n = self._fitted_as("explained_variance_", "reconstruction").spectrum, self._weight()
-        variances: np.ndarray = spectrum * (n / (n - 1))
-        return variances
+        """Variance of each coordinate: with n - 1 in the denominator, as PCA has it, or n, as TruncatedSVD has it."""
+        variances, n = self._variances("explained_variance_"), self._weight()
+        return variances if self.encoder_.record.objective == "dot_products" else variances * (n / (n - 1))
 
     @property
     def explained_variance_ratio_(self) -> np.ndarray:
-        """Share of each coordinate in the variance ("reconstruction"), or in that between classes ("fisher")."""
-        encoder = self._fitted_as("explained_variance_ratio_", "reconstruction", "fisher")
-        if encoder.record.objective == "reconstruction":
+        """Share of each coordinate in the variance, or in that between classes ("fisher")."""
+        encoder = self._fitted_as("explained_variance_ratio_", "reconstruction", "dot_products", "fisher")
+        if encoder.record.objective != "fisher":
             total = float(self._moments("explained_variance_ratio_").variances().sum())
-            return encoder.spectrum / total
+            return self._variances("explained_variance_ratio_") / total
         if encoder.record.settings["reconstruction"] or encoder.head is None:
             raise AttributeError("explained_variance_ratio_ is defined for Fisher(reconstruction=0).")
         directions = min(len(encoder.head.offset) - 1, encoder.p)
@@ -56,9 +57,9 @@ class FamiliarNames:
 
     @property
     def singular_values_(self) -> np.ndarray:
-        """Singular values of the centred rows."""
-        spectrum, n = self._fitted_as("singular_values_", "reconstruction").spectrum, self._weight()
-        return np.sqrt(spectrum * n)
+        """Singular values of the rows, centred by "reconstruction" and as they are by "dot_products"."""
+        spectrum = self._fitted_as("singular_values_", "reconstruction", "dot_products").spectrum
+        return np.sqrt(spectrum * self._weight())
 
     @property
     def means_(self) -> np.ndarray:
@@ -84,6 +85,18 @@ class FamiliarNames:
     def intercept_(self) -> np.ndarray:
         """Offsets of `decision_function` at full width, of shape (C,), or (1,) for two classes."""
         return self._linear_rule("intercept_")[1]
+
+    def _variances(self, name: str) -> np.ndarray:
+        """Return the variance of each coordinate, with n in the denominator."""
+        encoder = self._fitted_as(name, "reconstruction", "dot_products")
+        if encoder.record.objective == "reconstruction":
+            return encoder.spectrum
+        self._moments(name)
+        moments = self._statistics.in_full_coordinates().moments
+        assert isinstance(moments, Moments)
+        # These codes are not centred.
+        variances: np.ndarray = encoder.spectrum - np.square(encoder.components @ moments.mean)
+        return variances
 
     def _weight(self) -> float:
         return float(self._moments("The variance of each coordinate").n)

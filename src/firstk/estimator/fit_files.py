@@ -28,6 +28,8 @@ from firstk.moments.checkpoint import Checkpoint
 from firstk.moments.statistics import Statistics
 from firstk.moments.stream import Accumulated, Chunk, Chunks, Columns, HoldOut, accumulate, chunk_rows, len_of, no_row
 
+__all__ = ["Stream", "draw", "fit_files", "fit_stream"]
+
 # Rows that are held out, and rows among which neighbors are looked for: enough to tell 98 % from 99 %, and few enough
 # that every prefix length in every precision is evaluated in seconds.
 MOST_HELD, MOST_REFERENCE = 2_000, 5_000

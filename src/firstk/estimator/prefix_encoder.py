@@ -183,7 +183,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
     ((360, 9), (360, 3))
     >>> curve = enc.curve(digits.X_test, digits.y_test, reference=(digits.X_train, digits.y_train))
     >>> curve.smallest(keep=0.9)
-    5
+    7
     """
 
     def __init__(

@@ -34,6 +34,8 @@ from firstk.moments.statistics import Statistics
 from firstk.moments.stream import merged
 from firstk.solvers.gradient.processes import SingleProcess
 
+__all__ = ["fit", "fit_pairs", "group", "save"]
+
 T = TypeVar("T")
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from firstk._base import arrays as _arrays
+from firstk._base.checks import bad_parameter, is_int
 from firstk.estimator.problem import Problem
 from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.moments.pairs import PairMoments
@@ -21,6 +22,8 @@ from firstk.moments.statistics import Statistics
 
 if TYPE_CHECKING:
     from firstk.estimator.prefix_encoder import PrefixEncoder
+
+__all__ = ["finish", "measure", "merge"]
 
 
 # Standard deviations by which the rows that parts keep exceed the sample: fewer than it holds once in 10^15 fits.
@@ -46,6 +49,8 @@ def measure(encoder: PrefixEncoder, batches: Iterable[Any], *, pairs: bool = Fal
         Number of rows of all partitions. With it a part keeps only those rows of the sample whose hash can be among
         the lowest of all, so that all parts together hold little more than one sample; the fit is the same.
     """
+    if rows is not None and (not is_int(rows) or rows < 0):
+        raise bad_parameter("rows", "measure", "an int of at least 0, or None", rows)
     problem, found = _problem(encoder, pairs), None
     for batch in batches:
         coming = problem.statistics_of(batch)
@@ -114,6 +119,8 @@ def _read(payload: object, number: int) -> tuple[Statistics | None, dict[str, An
     if not len(payload):
         raise InvalidInputError(f"{what} is empty, so it was lost: even a partition without rows gives bytes. {again}")
     arrays, facts = _arrays.from_bytes(bytes(payload), what, again)
+    if not (facts.get("rows") is None or is_int(facts["rows"])):
+        raise CorruptModelError(f"{what} has no number of rows. {again}")
     try:
         return (Statistics.from_arrays(arrays) if arrays else None), facts
     except CorruptModelError as error:

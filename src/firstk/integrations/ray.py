@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from firstk.encoder.fitted import FittedEncoder
     from firstk.estimator.prefix_encoder import PrefixEncoder
 
+__all__ = ["fit", "transform"]
+
 Encoder = TypeVar("Encoder", bound="PrefixEncoder")
 
 # Parts that one task merges.

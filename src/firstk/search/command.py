@@ -171,7 +171,7 @@ def _time(seconds: float) -> str:
 
 
 def search(
-    source: Annotated[
+    place: Annotated[
         str,
         typer.Argument(metavar="SOURCE", help="A short file, a saved index, or a store as SCHEME:PLACE#NAME."),
     ],
@@ -200,7 +200,7 @@ def search(
 ) -> None:
     """Search a store, an index or a short file, and say what the results keep.
 
-    Example: firstk search postgresql://me@host/search#documents queries.parquet --model model -o run.tsv
+    Example: firstk search sqlite:codes.db#digits digits.npz --model model/ -o run.tsv
 
     Without judgements, --against counts how many of the raw vectors' results are found: the recall that 'firstk fit'
     promises. With --relevance nDCG and recall are printed, and with both their share of the raw vectors' scores.
@@ -213,7 +213,7 @@ def search(
     check_new(out, force=force)
     opened = open_vectors(queries, vectors)
     encoder = None if model is None else FittedEncoder.load(model)
-    found = ask(source, opened, limit, model=encoder, shortlist=shortlist, ids=ids, vectors=vectors)
+    found = ask(place, opened, limit, model=encoder, shortlist=shortlist, ids=ids, vectors=vectors)
     names = _names(opened, ids)
     raw = None if against is None else ask(against, opened, limit, ids=ids, vectors=vectors)
     told = [f"{number_of(len(names), 'query', 'queries')} asked of {found.place}, {limit} results each."]

@@ -282,10 +282,10 @@ def test_a_store_of_something_else_raises(store, address, engine, coder, vectors
         (lambda: PrefixStore.open(place, other), both),
         (lambda: PrefixStore.open(place, coder[:8]), "this encoder has 8"),
         (lambda: push(other, X[:20], place, SHORT, FULL, ids=list(range(20))), both),
-        (lambda: push(coder, X[:20], place, SHORT + 1, FULL, ids=list(range(20))), "short=6, and push got 7"),
-        (lambda: push(coder, X[:20], place, SHORT, FULL - 1, ids=list(range(20))), "full=16, and push got 15"),
+        (lambda: push(coder, X[:20], place, SHORT + 1, FULL, ids=list(range(20))), "short=6, and asked for is 7"),
+        (lambda: push(coder, X[:20], place, SHORT, FULL - 1, ids=list(range(20))), "full=16, and asked for is 15"),
         (lambda: push(coder, X[:20], place, SHORT, FULL, metric="l2", ids=[*range(20)]), "metric='cosine'"),
-        (lambda: push(coder, X[:2], place, SHORT, FULL, ids=["a", "b"]), "ids='int', and push got 'text'"),
+        (lambda: push(coder, X[:2], place, SHORT, FULL, ids=["a", "b"]), "ids='int', and asked for is 'text'"),
         (lambda: made.delete(["a"]), "ids of kind 'int'"),
         (lambda: PrefixStore.create(place, coder, SHORT), "already"),
     ):

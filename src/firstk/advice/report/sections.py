@@ -34,6 +34,8 @@ from firstk.words.choice import further_lines
 from firstk.words.terms import interval_term, known_terms, metric_of
 from firstk.words.text import bytes_text, number_of, score_text, share_text
 
+__all__ = ["page_of"]
+
 Level = tuple[str, float]
 
 
@@ -363,7 +365,8 @@ def _storage(report: Report, rows: int, ks: tuple[int, ...]) -> Section:
         columns=report.columns,
         itemsize=report.itemsize,
         ks=ks,
-        precisions=tuple(dict.fromkeys(point.precision for point in lead.prefixes)) or ("float32",),
+        # what a store takes for a form is told by the points
+        precisions=tuple(dict.fromkeys(point.precision for point in lead.prefixes if not point.form)) or ("float32",),
         whole=whole,
     )
 

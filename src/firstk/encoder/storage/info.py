@@ -28,6 +28,8 @@ from firstk.quality.curve import PrefixCurve, shown_lengths
 from firstk.words.choice import answer
 from firstk.words.text import bytes_text
 
+__all__ = ["model_info"]
+
 _FLOAT32 = 4
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 
@@ -150,14 +149,9 @@ class StoredBytes:
         stored = quantizer.stored
         heaps = [row[: 2 ** (b + 1) - 1] for row, b in zip(stored.trees.centroids, stored.bits, strict=True)]
         offset = np.zeros(stored.width, np.float32) if stored.offset is None else stored.offset
-        books = [
-            (
-                cast(int, start),
-                cast(float, step),
-                np.frombuffer(base64.b64decode(cast(str, text)), "i1").reshape(256, -1),
-            )
-            for start, step, text in cast("list[list[object]]", stored.record().get("codebooks", []))
-        ]
+        coded = stored.codebooks
+        starts = (start for start, _ in coded.windows.tolist())
+        books = list(zip(starts, coded.steps.tolist(), coded.in_steps, strict=True))
         return cls(quantizer, stored.order.tolist(), heaps, offset, books)
 
     @property

@@ -41,6 +41,8 @@ from firstk.search.stores.sql import COMPARED, where_of
 if TYPE_CHECKING:
     import psycopg
 
+__all__ = ["statements"]
+
 # By the metric: pgvector's operator, the name in its operator classes, and a score in SQL from a distance.
 OPERATORS = {
     "cosine": ("<=>", "cosine", "1 - ({})"),

@@ -388,7 +388,7 @@ def check_same(place: str, there: StoreLayout, wanted: StoreLayout) -> None:
     for name in ("short", "full", "metric", "ids"):
         if getattr(there, name) != getattr(wanted, name):
             raise InvalidInputError(
-                f"{place} is there already with {name}={getattr(there, name)!r}, and push got "
+                f"{place} is there already with {name}={getattr(there, name)!r}, and asked for is "
                 f"{getattr(wanted, name)!r}. Use the same, or another place."
             )
     there.stamp.check(wanted.stamp, _inside(place), "this encoder")

@@ -19,6 +19,8 @@ from firstk.search.funnel.index import FunnelIndex
 from firstk.search.funnel.schedule import Stage
 from firstk.search.stores.pgvector import OPERATORS, quoted
 
+__all__ = ["Shortlists"]
+
 # Rows that serve as queries, at most, and how many of them are ranked at once.
 _QUERIES, _BLOCK = 512, 32
 # Lucene takes no more candidates a shard.

@@ -7,9 +7,9 @@ import os
 import numpy as np
 import pytest
 
+from engines.conftest import FITS, block_of_the_docs, same
 from firstk import PrefixEncoder, transform_files
 from firstk.exceptions import InvalidInputError
-from integrations.engines.conftest import FITS, block_of_the_docs, same
 
 ray = pytest.importorskip("ray", reason="needs the extra 'ray'")
 pytest.importorskip("ray.data", reason="needs the extra 'ray'")

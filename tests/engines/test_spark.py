@@ -9,9 +9,9 @@ import sys
 import numpy as np
 import pytest
 
+from engines.conftest import FITS, block_of_the_docs, same
 from firstk import PrefixEncoder, transform_files
 from firstk.exceptions import InvalidInputError
-from integrations.engines.conftest import FITS, block_of_the_docs, same
 
 pytest.importorskip("pyspark", reason="needs the extra 'spark'")
 pytestmark = pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java 17 or later on the PATH")
