@@ -1,7 +1,7 @@
 """Moves that are killed (SIGKILL) at random moments and resumed: no row is missing, twice or wrong.
 
-``python -m benchmarks.moves`` moves 3,000 x 24 rows of a parquet file to each store, from each store to a parquet file,
-and from a store to a folder. Each move is killed 20 times and then let through (``--kills N``, ``--only NAME``); the
+``python -m benchmarks.moves`` moves 3,000 x 24 rows of a parquet file to each store, to another file and to a folder,
+and from each store to a file. Each move is killed 20 times and then let through (``--kills N``, ``--only NAME``); the
 last run compares counts and checksums, and every row of the target is compared with the file once more.
 """
 
@@ -131,27 +131,31 @@ def main() -> int:
         return 0
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ways", nargs="*", default=["to", "from"], choices=["to", "from"])
-    parser.add_argument("--only", nargs="*", default=["folder", *sorted(STORES)], choices=["folder", *sorted(STORES)])
+    every = ["file", "folder", *sorted(STORES)]
+    parser.add_argument("--only", nargs="*", default=every, choices=every)
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--kills", type=int, default=20)
     asked = parser.parse_args()
     met = True
-    both = [f"{way} {name}" for name in sorted(STORES) for way in asked.ways]
-    for case in ["from sqlite_vec to a folder", *both]:
-        way, name = case.split()[:2]
-        if ("folder" if case.endswith("folder") else name) not in asked.only:
+    for way, name in [
+        ("to", "file"),
+        ("to", "folder"),
+        *((way, name) for name in sorted(STORES) for way in asked.ways),
+    ]:
+        if name not in asked.only:
             continue
         with tempfile.TemporaryDirectory() as temporary, addresses(Path(temporary)) as places:
             folder = Path(temporary)
             prepare(folder, asked.rows)
-            source, target = str(folder / "rows.parquet"), places[name]
+            source = str(folder / "rows.parquet")
+            target = places.get(name, str(folder / ("out.parquet" if name == "file" else "out")))
             if way == "from":
                 move(source, target, Recode(PrefixEncoder.load(folder / "model"), K))
-                source, target = target, str(folder / ("out" if case.endswith("folder") else "out.parquet"))
+                source, target = target, str(folder / "out.parquet")
             kills = killed_moves(source, target, folder, asked.kills)
             wrong = wrong_rows(target, folder)
         met &= not wrong
-        print(f"{case:28} {kills} kills; {'; '.join(wrong[:3]) or 'every row once, and right'}"
+        print(f"{way} {name:24} {kills} kills; {'; '.join(wrong[:3]) or 'every row once, and right'}"
               f"{'' if not wrong else ' NOT MET'}", flush=True)  # fmt: skip
     return 0 if met else 1
 

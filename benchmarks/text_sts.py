@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from benchmarks.text_loss import Stored
 from firstk import FullPrefix, PrefixEncoder, Similarity, metrics
-from firstk.advice.baselines import BASELINES
+from firstk.advice.baselines import baselines_of
 from firstk.solvers import Gradient
 from firstk_papers.datasets import load_stsb
 
@@ -193,8 +193,7 @@ def closed_forms(sts: Any) -> dict[str, np.ndarray]:
     pencil = PrefixEncoder(objective="similarity").fit_pairs(left, right, scores)
     found = {"firstk, closed form": np.array(pencil.curve_pairs(*sts.part("test"), ks=JUDGED).score)}
     rows, (a, b, gold) = np.vstack([left, right]), sts.part("test")
-    for name, build in BASELINES.items():
-        encoder = build(rows)
+    for name, encoder in baselines_of(rows).items():
         found[name] = metrics.pair_spearman(encoder.encode(a), encoder.encode(b), gold, ks=JUDGED)
     return found
 

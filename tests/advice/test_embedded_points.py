@@ -158,11 +158,6 @@ def test_a_list_of_lengths_does_not_bind_bits():
     assert table.choose(keep=0.98).point == BITS[1]
 
 
-def test_the_time_of_a_search_in_bits_is_not_known():
-    timed = [Point(8, "int8", 8, 0.7, seconds=0.001)]
-    assert table_of(*BITS, *timed).choose(seconds=0.01).point == timed[0]
-
-
 def test_a_table_reads_back_and_prints_its_bits():
     table = table_of(*BITS, *INTS)
     assert Evaluation.from_json(table.to_json()) == table

@@ -14,7 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from firstk import Pairs, PrefixEncoder, Rows, evaluate
 from firstk._base.concurrency import in_worker
 from firstk.advice.baselines import baselines_of
-from firstk.advice.evaluate import default_bytes, finer_ladder, ladder, search_times
+from firstk.advice.evaluate import default_bytes, finer_ladder, ladder
 from firstk.data import load_digits
 from firstk.data.precision import PRECISIONS
 from firstk.exceptions import InvalidInputError
@@ -72,7 +72,7 @@ def test_codes_of_many_rows_are_scored_one_at_a_time(digits, monkeypatch):
     monkeypatch.setattr(MODULE, "cores", lambda: 4)
     for rows, expected in ((many, {False}), (digits.X_test, {True})):
         grid = MODULE._Grid(encoder, Rows(rows), "readback_variance", [4], [], True, 0)
-        assert set(grid._beside_one_another(lambda item: in_worker(), range(8))) == expected
+        assert set(grid._run(((str(i), lambda: [in_worker()]) for i in range(8)), lambda name: None)) == expected
 
 
 @pytest.mark.parametrize("room", [1, 3])
@@ -180,19 +180,6 @@ def test_lengths_to_choose_among_are_no_more_than_a_quarter_apart(d):
     assert all(1 < b / a <= 1.25 for a, b in pairwise(found) if a >= 16)
 
 
-def test_latency_grows_with_the_stated_rows(digits):
-    enc = PrefixEncoder(8).fit(digits.X_train)
-    made = evaluate(enc.encoder_, Rows(digits.X_test), ks=[2, 8], latency=True, rows=50_000, sizes=(), baselines=False)
-    assert made.n_searched == 50_000
-    assert all(point.seconds > 0 for point in made.prefixes)
-    assert (
-        len({point.seconds for point in made.prefixes if point.k == 2}) == 1
-    )  # one search a k, whatever the precision
-    few = dict(search_times(enc.encoder_, digits.X_test, [8], 100_000))
-    many = dict(search_times(enc.encoder_, digits.X_test, [8], 100_000_000))
-    assert many[8] > 50 * few[8]  # reckoned in proportion, 1000 times; searches of one run vary
-
-
 def test_bad_input_is_a_sentence(digits):
     encoder = PrefixEncoder(8).fit(digits.X_train).encoder_
     evidence = Rows(digits.X_test)
@@ -201,7 +188,6 @@ def test_bad_input_is_a_sentence(digits):
         ({"precisions": ["int2"]}, "'precision' parameter of evaluate"),
         ({"metric": "1nn_accuracy"}, "needs y, the labels"),
         ({"metric": "beauty"}, "'metric'"),
-        ({"rows": 0}, "'rows'"),
     ):
         with pytest.raises(InvalidInputError, match=words):
             evaluate(encoder, evidence, **wrong)

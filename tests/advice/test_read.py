@@ -5,8 +5,8 @@ import pytest
 
 from firstk import Pairs, PrefixEncoder, evaluate
 from firstk.advice.evaluate import told_apart
-from firstk.advice.evaluation_data import Request, read_for
-from firstk.advice.fit_report import Asked, report_on
+from firstk.advice.evaluation_data import read_for
+from firstk.advice.fit_report import report_on
 from firstk.advice.inputs import VectorSource
 from firstk.advice.read import open_task
 from firstk.data.files import write_vectors
@@ -85,7 +85,7 @@ def test_a_search_learns_from_some_queries_and_is_evaluated_on_the_others_over_t
     if place.pairs is not None:
         held = [(q, d, 1) for q, d, g in held if g]
     curve = encoder.curve_search(QUERIES, DOCUMENTS, held)
-    found, _ = report_on(encoder, task, Asked(settings={"precisions": ["float32"]}))
+    found, _ = report_on(encoder, task, settings={"precisions": ["float32"]})
     assert found.lead.metric == "ndcg@10"
     np.testing.assert_allclose(found.lead.curve().score, curve.score, atol=1e-12)
     assert found.lead.input_score == pytest.approx(curve.input_score)
@@ -193,7 +193,7 @@ def test_queries_that_taught_a_model_are_left_out(folder, share):
     task, encoder = fitted(search(), share)
     encoder.save("model")
     saved = FittedEncoder.load("model")
-    again = read_for(saved, Request(search()))
+    again = read_for(saved, search())
     if task.held_out is None:  # all of them taught, and the task says so
         assert again.held_out.n == M
         assert "fitted on all of these queries" in again.notes[0]
@@ -202,9 +202,9 @@ def test_queries_that_taught_a_model_are_left_out(folder, share):
     assert f"The {M - task.held_out.n} queries that the model was fitted on are left out" in again.said
     # The same queries, judged otherwise, are no new ones.
     (folder / "more.csv").write_text((folder / "ids.csv").read_text() + f"{QUERY_IDS[0]},{DOCUMENT_IDS[149]},1\n")
-    assert rows_of(read_for(saved, Request(search(relevance="more.csv"))).held_out) == rows_of(task.held_out)
+    assert rows_of(read_for(saved, search(relevance="more.csv")).held_out) == rows_of(task.held_out)
     write_vectors("queries.parquet", QUERIES + 1, {"id": QUERY_IDS}, name="e")
-    assert read_for(saved, Request(search())).held_out.n == M
+    assert read_for(saved, search()).held_out.n == M
 
 
 def test_left_sides_that_taught_a_model_are_left_out(folder):
@@ -214,7 +214,7 @@ def test_left_sides_that_taught_a_model_are_left_out(folder):
     place = VectorSource("s.npz", pairs="l,right,s")
     task, encoder = fitted(place)
     encoder.save("model")
-    again = read_for(FittedEncoder.load("model"), Request(place))
+    again = read_for(FittedEncoder.load("model"), place)
     assert f"The {M - task.held_out.n // 2} left sides that the model was" in again.said
     np.testing.assert_array_equal(again.held_out.scores, task.held_out.scores)
 
@@ -236,7 +236,7 @@ def test_baselines_are_fitted_on_rows_that_nobody_searches(tmp_path):
     X = RNG.normal(size=(400, 6)).astype(np.float32)
     write_vectors(tmp_path / "new.npz", X, {"label": np.arange(400) % 4})
     encoder = PrefixEncoder(3).fit(RNG.normal(size=(300, 6))).encoder_
-    task = read_for(encoder, Request(VectorSource(tmp_path / "new.npz", label="label")))
+    task = read_for(encoder, VectorSource(tmp_path / "new.npz", label="label"))
     searched, fitted = (
         {row.tobytes() for row in np.asarray(rows)} for rows in (task.held_out.reference.X, task.train.X)
     )
@@ -261,14 +261,14 @@ def test_queries_without_judgements_are_a_log_of_which_a_part_asks(folder, share
         return
     assert task.held_out.relevance is None
     np.testing.assert_allclose(np.sort(np.asarray(task.held_out.documents), axis=0), np.sort(DOCUMENTS, axis=0))
-    found, _ = report_on(encoder, task, Asked())
+    found, _ = report_on(encoder, task)
     assert [each.metric for each in found.evaluations] == ["recall@10"]
     assert f"{len(held)} held-out queries" in task.said
     assert f"among {N} rows of docs.parquet" in task.said
-    later = read_for(encoder.encoder_, Request(place))
+    later = read_for(encoder.encoder_, place)
     assert (later.held_out.n, evaluate(encoder, later.held_out, precisions=["float32"]).metric) == (M, "recall@10")
     with pytest.raises(InvalidInputError, match=r"scored by recall@10. Got 'ndcg@10'"):
-        read_for(encoder.encoder_, Request(place, metric="ndcg@10"))
+        read_for(encoder.encoder_, place, metric="ndcg@10")
 
 
 def test_queries_of_another_width_and_with_labels_are_refused(folder):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from firstk import PrefixEncoder, fit_files
-from firstk.advice.evaluation_data import Request, read_for
+from firstk.advice.evaluation_data import read_for
 from firstk.advice.inputs import VectorSource
 from firstk.moments import fingerprint, statistics
 from firstk.moments.fingerprint import taught_rows
@@ -25,7 +25,7 @@ def data(tmp_path):
 
 
 def evaluated(encoder, path):
-    task = read_for(encoder.encoder_, Request(VectorSource(str(path))))
+    task = read_for(encoder.encoder_, VectorSource(str(path)))
     return task, " ".join([task.said, *task.notes])
 
 

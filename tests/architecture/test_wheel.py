@@ -102,7 +102,8 @@ def test_sample_comes_with_its_texts(bare, tmp_path):
 def test_a_missing_extra_is_named(bare, tmp_path):
     code = (
         "from firstk import PrefixCurve\n"
-        "try: PrefixCurve(k=(1, 2), score=(0.1, 0.2), metric='accuracy').plot()\n"
+        "from firstk.advice.report import plot_curves\n"
+        "try: plot_curves([PrefixCurve(k=(1, 2), score=(0.1, 0.2), metric='accuracy')])\n"
         "except ImportError as error: print(error)"
     )
     assert "firstk[report]" in run(*bare, "-c", code, cwd=tmp_path)

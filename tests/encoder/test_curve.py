@@ -8,7 +8,6 @@ import subprocess
 import sys
 from dataclasses import replace
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,8 +15,6 @@ from hypothesis import strategies as st
 
 from firstk.exceptions import InvalidInputError
 from firstk.quality.curve import PrefixCurve
-
-mpl.use("Agg")
 
 
 def curve(**changes):
@@ -308,28 +305,6 @@ def test_tables_are_short_and_hold_the_ends():
     table = str(PrefixCurve(ks, [k / 100 for k in ks], "accuracy", label="digits"))
     assert table.splitlines()[0] == "digits: accuracy"
     assert [int(line.split()[0]) for line in table.splitlines()[2:]] == [1, 2, 4, 8, 16, 32, 64, 100]
-
-
-def test_plot_draws_the_scores_and_the_input():
-    ax = curve().plot(color="red")
-    line, level = ax.get_lines()
-    np.testing.assert_array_equal(line.get_xydata(), list(curve()))
-    assert line.get_color() == "red"
-    assert set(level.get_ydata()) == {0.92}
-    assert (ax.get_ylabel(), line.get_label()) == ("accuracy", "digits")
-    assert [text.get_text() for text in ax.legend().get_texts()] == ["digits", "digits, raw vectors"]
-    assert len(curve(input_score=None).plot(ax).get_lines()) == 3
-    mpl.pyplot.close(ax.figure)
-
-
-def test_plot_draws_intervals_as_a_band():
-    made = curve(low=[0.3, 0.6, 0.8, 0.85], high=[0.5, 0.8, 0.95, 0.95], confidence=0.95)
-    ax = made.plot()
-    (band,) = ax.collections
-    edges = band.get_paths()[0].vertices
-    assert {(k, low) for k, low in zip(made.k, made.low, strict=True)} <= {tuple(point) for point in edges}
-    assert {(k, high) for k, high in zip(made.k, made.high, strict=True)} <= {tuple(point) for point in edges}
-    mpl.pyplot.close(ax.figure)
 
 
 def test_records_import_nothing_heavy():

@@ -24,7 +24,7 @@ KS = (2, 4, 8, 16)
 def table_of(hits: dict[Point, np.ndarray], raw: np.ndarray, **changes) -> Evaluation:
     """Return the table of points whose rows are right or wrong, and of raw vectors."""
     points = {**hits, Point(32, "float32", 128, 0.0, code=RAW): raw}
-    scored = [(Point(o.k, o.precision, o.bytes, float(h.mean()), None, o.code), h) for o, h in points.items()]
+    scored = [(Point(o.k, o.precision, o.bytes, float(h.mean()), o.code), h) for o, h in points.items()]
     ordered = Evaluation(tuple(o for o, _ in scored), "accuracy").points
     rows = {(o.k, o.precision, o.code): h for o, h in scored}
     draws = [

@@ -11,7 +11,7 @@ NAMES = re.compile(r"(CONFIDENCE|TOLERANCE|DRAWS|RESAMPLES|DEVIATIONS)", re.IGNO
 ARGUMENTS = ("confidence", "resamples")
 # What bears such a name and compares no scores.
 OTHER = {
-    ("search/rows_and_ids.py", "_UNIT_TOLERANCE"): "norms that count as 1",
+    ("search/funnel/index.py", "_UNIT_TOLERANCE"): "norms that count as 1",
     ("estimator/check.py", "TOLERANCE"): "what `check` lets a score fall before it says so: its user's to set",
     ("search/moving/checksum.py", "_TOLERANCE"): "rounding of stored numbers",
     ("search/moving/checksum.py", "_DEVIATIONS"): "of that rounding",

@@ -19,7 +19,7 @@ from firstk.quality.curve import PrefixCurve
 
 def table(**changes):
     points = [
-        Point(k, name, PRECISIONS[name].bytes_per_vector(k), score, 0.001 * k)
+        Point(k, name, PRECISIONS[name].bytes_per_vector(k), score)
         for name, scores in {"float32": (0.5, 0.8, 0.9), "int8": (0.49, 0.79, 0.9), "binary": (0.2, 0.6, 0.85)}.items()
         for k, score in zip((8, 16, 32), scores, strict=True)
     ]
@@ -28,14 +28,13 @@ def table(**changes):
         "metric": "accuracy",
         "input_score": 0.95,
         "input_bytes": 256,
-        "n_searched": 1000,
     }
     return Evaluation(**values | changes)
 
 
 points = st.lists(
     st.builds(
-        lambda k, name, score: Point(k, name, PRECISIONS[name].bytes_per_vector(k), score, 1e-6 * k),
+        lambda k, name, score: Point(k, name, PRECISIONS[name].bytes_per_vector(k), score),
         st.integers(1, 64),
         st.sampled_from(sorted(PRECISIONS)),
         st.integers(1, 20).map(lambda i: i / 20),
@@ -82,25 +81,24 @@ def test_choose_is_the_cheapest_that_keeps_enough(given_points, keep, limit):
     assert found.score == max(o.score for o in good if o.bytes == found.bytes)
 
 
-@given(points, st.integers(1, 300), st.integers(1, 64))
+@given(points, st.integers(1, 300))
 @settings(max_examples=100, deadline=None)
-def test_choose_without_a_share_is_the_best_within_the_limits(given_points, limit, k):
+def test_choose_without_a_share_is_the_best_within_the_limits(given_points, limit):
     made = Evaluation(tuple(given_points), "accuracy")
-    good = [o for o in made if o.bytes <= limit and o.seconds <= 1e-6 * k]
+    good = [o for o in made if o.bytes <= limit]
     if good:
-        assert made.choose(bytes_per_vector=limit, seconds=1e-6 * k).point.score == max(o.score for o in good)
+        assert made.choose(bytes_per_vector=limit).point.score == max(o.score for o in good)
     else:
         with pytest.raises(InvalidInputError, match=r"No (operating point is within|code of this model .*evaluated)"):
-            made.choose(bytes_per_vector=limit, seconds=1e-6 * k).point  # noqa: B018
+            made.choose(bytes_per_vector=limit).point  # noqa: B018
 
 
 def test_choose_by_name():
     made = table()
     assert made.choose(keep=0.85).point.precision == "binary"
-    assert made.choose(keep=0.95, relative_to="full").point == Point(32, "int8", 32, 0.9, 0.032)
+    assert made.choose(keep=0.95, relative_to="full").point == Point(32, "int8", 32, 0.9)
     assert made.choose(keep=0.9).point.k == 32
     assert made.choose(bytes_per_vector=16).point.score == 0.85  # 32 bits are four bytes
-    assert made.choose(seconds=0.016).point.score == 0.8
     assert made.choose(k=16, precision="int8").point.score == 0.79
     assert made.choose(precision="float32", keep=0.9).point.k == 32
 
@@ -118,7 +116,6 @@ def test_choose_by_name():
         ({"bytes_per_vector": 0.5}, "an int of at least 1. Got 0.5"),
         ({"k": 0}, "'k'.* an int of at least 1. Got 0"),
         ({"precision": "int8", "bytes_per_vector": 1}, "the least is 8 bytes"),
-        ({"seconds": 1e-9}, "the least is 8 ms a search"),
         ({"k": 9}, "no k = 9 .* it has k = 8, 16, 32"),
         ({"precision": "float16"}, "float32, int8, binary"),
     ],
@@ -131,8 +128,6 @@ def test_limits_that_cannot_be_met_are_sentences(limits, sentence):
 def test_a_share_of_nothing_is_a_sentence():
     with pytest.raises(InvalidInputError, match="no score of the raw vectors to take a share of"):
         table(input_score=None).choose(keep=0.9, relative_to="input")
-    with pytest.raises(InvalidInputError, match="were not measured"):
-        Evaluation((Point(1, "int8", 1, 0.5),), "accuracy").choose(seconds=1)
 
 
 def test_json_round_trip():
@@ -152,7 +147,7 @@ def test_json_round_trip():
         lambda v: v | {"points": v["points"] * 2},
         lambda v: v | {"points": [v["points"][0] | {"precision": "int2"}]},
         lambda v: v | {"points": [v["points"][0] | {"k": 0}]},
-        lambda v: v | {"points": [v["points"][0] | {"seconds": -1}]},
+        lambda v: v | {"points": [v["points"][0] | {"stored_once": -1}]},
         lambda v: v | {"points": [v["points"][0] | {"score": "high"}]},
         lambda v: v | {"points": [v["points"][0] | {"more": 1}]},
         lambda v: v | {"metric": ""},

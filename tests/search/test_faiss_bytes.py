@@ -47,7 +47,7 @@ def test_faiss_finds_the_same(name, metric, tmp_path):
     faiss.write_index(exported, str(tmp_path / "codes.faiss"))
     same(index, faiss.read_index(str(tmp_path / "codes.faiss")))
     store = faiss.downcast_index(faiss.downcast_index(exported.index).index)
-    assert store.code_size == index.packed()[0].packing.planes + 4 * (metric == "l2")
+    assert store.code_size == index.packing.planes + 4 * (metric == "l2")
 
 
 def test_deep_coordinates_and_a_cut():

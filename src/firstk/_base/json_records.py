@@ -36,7 +36,6 @@ class Allowed:
 
 Count = Annotated[int, Allowed("an int of at least 1", lambda n: 1 <= n < LIMIT)]
 Name = Annotated[str, Allowed("a str that is not empty", bool)]
-NonNegative = Annotated[float, Allowed("a number that is not negative", lambda value: value >= 0)]
 Share = Annotated[float, Allowed("a number in [0, 1]", lambda value: 0 <= value <= 1)]
 Lengths = Annotated[
     tuple[int, ...],

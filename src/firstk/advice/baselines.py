@@ -5,29 +5,17 @@ A code is worth fitting where it beats them. Each is an ordinary encoder, so eve
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from firstk._base.checks import check_matrix
 from firstk.encoder.fitted import FittedEncoder
-from firstk.estimator.problem import Problem, pose
+from firstk.estimator.problem import pose
 from firstk.moments.moments import Moments
 from firstk.moments.statistics import Statistics
 from firstk.objectives import Similarity
 
-__all__ = ["plain_truncation", "principal_components", "random_dimensions", "uncentred_svd"]
-
-
-def principal_components(X: ArrayLike) -> FittedEncoder:
-    """Return centred principal components: objective "reconstruction"."""
-    return _posed("reconstruction").fit({"X": check_matrix(X, "baseline")})[0]
-
-
-def uncentred_svd(X: ArrayLike) -> FittedEncoder:
-    """Return singular vectors of the data without centring: best at keeping dot products."""
-    return _posed(_DOT_PRODUCTS).fit({"X": check_matrix(X, "baseline")})[0]
+__all__ = ["baselines_of", "plain_truncation", "random_dimensions"]
 
 
 def plain_truncation(X: ArrayLike) -> FittedEncoder:
@@ -40,18 +28,10 @@ def random_dimensions(X: ArrayLike, random_state: int = 0) -> FittedEncoder:
     return _selection(np.random.default_rng(random_state).permutation(np.shape(X)[1]))
 
 
-BASELINES: dict[str, Callable[[ArrayLike], FittedEncoder]] = {
-    "PCA": principal_components,
-    "uncentred SVD": uncentred_svd,
-    "plain truncation": plain_truncation,
-    "random dimensions": random_dimensions,
-}
-_DOT_PRODUCTS = Similarity(keep="dot_products")
-# Those that have to be fitted, and the objective of each.
-_FITTED: dict[Callable[[ArrayLike], FittedEncoder], str | Similarity] = {
-    principal_components: "reconstruction",
-    uncentred_svd: _DOT_PRODUCTS,
-}
+# By name: the objective of those that are fitted, at every length that an encoder may have; and the others.
+_FITTED: dict[str, str | Similarity] = {"PCA": "reconstruction", "uncentred SVD": Similarity(keep="dot_products")}
+_COLUMNS = {"plain truncation": plain_truncation, "random dimensions": random_dimensions}
+BASELINES = (*_FITTED, *_COLUMNS)
 
 
 def baselines_of(
@@ -68,18 +48,16 @@ def baselines_of(
     p : int, optional
         Width of the vectors, where there are no rows.
     """
+    width = np.zeros((1, p or 1)) if X is None else X
+    found = {name: make(width) for name, make in _COLUMNS.items()}
     if X is None:
-        return {name: make(np.zeros((1, p or 1))) for name, make in BASELINES.items() if make not in _FITTED}
+        return found
+    posed = {name: pose(objective, "full_prefix", "auto", "rank") for name, objective in _FITTED.items()}
     if statistics is None or not isinstance(statistics.moments, Moments):
-        return {name: make(X) for name, make in BASELINES.items()}
+        rows = {"X": check_matrix(X, "baseline")}
+        return {name: problem.fit(rows)[0] for name, problem in posed.items()} | found
     whole = statistics.in_full_coordinates()
-    return {
-        name: _posed(_FITTED[make]).solve(whole) if make in _FITTED else make(X) for name, make in BASELINES.items()
-    }
-
-
-def _posed(objective: str | Similarity) -> Problem:
-    return pose(objective, "full_prefix", "auto", "rank")  # every length that an encoder may have
+    return {name: problem.solve(whole) for name, problem in posed.items()} | found
 
 
 def _selection(columns: np.ndarray) -> FittedEncoder:

@@ -48,30 +48,19 @@ def check_files(
     progress : callable (rows) -> None
         Told how many rows have just been read.
     """
-    then = None
-    if against is not None:
-        then = _read(encoder, against, vectors, label, None, nan, progress).profile()
-    rows = _read(encoder, source, vectors, label, labels, nan, progress)
-    return check_rows(rows, then, k=k, tolerance=tolerance, confidence=confidence)
 
+    def read(path: str | Path, labels: str | None) -> NewRows:
+        found, rows = open_labeled(path, vectors=vectors, label=label, labels=labels, nan=nan), NewRows(encoder)
+        if found.table.width != encoder.p:
+            raise InvalidInputError(
+                f"The vectors of '{shown_place(path)}' have {found.table.width} numbers, and the encoder takes "
+                f"{encoder.p}. Give vectors of the same model as at the fit, or name their column with vectors=."
+            )
+        for X, y in found.batches(BATCH_ROWS):
+            if len(X):
+                rows.update(half_as_single(X), y)
+            progress(len(X))
+        return rows
 
-def _read(
-    encoder: FittedEncoder,
-    source: str | Path,
-    vectors: str | None,
-    label: str | None,
-    labels: str | None,
-    nan: str,
-    progress: Callable[[int], object],
-) -> NewRows:
-    found, rows = open_labeled(source, vectors=vectors, label=label, labels=labels, nan=nan), NewRows(encoder)
-    if found.table.width != encoder.p:
-        raise InvalidInputError(
-            f"The vectors of '{shown_place(source)}' have {found.table.width} numbers, and the encoder takes "
-            f"{encoder.p}. Give vectors of the same model as at the fit, or name their column with vectors=."
-        )
-    for X, y in found.batches(BATCH_ROWS):
-        if len(X):
-            rows.update(half_as_single(X), y)
-        progress(len(X))
-    return rows
+    then = None if against is None else read(against, None).profile()
+    return check_rows(read(source, labels), then, k=k, tolerance=tolerance, confidence=confidence)

@@ -1,17 +1,16 @@
 """Evaluation: every length and precision of an encoder, next to baselines and the raw vectors, on the same units.
 
 Codes of k coordinates are rounded and read back, as a store would; queries are not rounded, but in the points that say
-so. The time of a search is that of exact search on this machine, over a stated number of rows.
+so.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +24,6 @@ from firstk.advice.stored_codes import (
     FITTED_ROWS,
     BitStrings,
     EncodedOnce,
-    bit_strings,
     product_quantizers,
     rounded_storages,
 )
@@ -34,7 +32,6 @@ from firstk.data.stores import Form, Store, find_store
 from firstk.data.task import Data, Pairs, Rows, Search, n_rows
 from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.exceptions import InvalidInputError
-from firstk.metrics._sweep import largest
 from firstk.metrics.bootstrap import MeanScore, PerRowScores, resampled_scores
 from firstk.metrics.curve import METRICS, SEARCH, check_data, check_metric, per_row_scores, settled_metric
 from firstk.metrics.scorers import AS_IT_IS, Storage, full_width_neighbors
@@ -70,15 +67,10 @@ AHEAD = 1e-3
 WORTH = 0.5
 # The baseline of columns as they are.
 PLAIN = "plain truncation"
-# Codes that are searched when a search is timed: more than a cache holds, or short codes would look too quick. The time
-# of more rows is taken in proportion.
-SEARCHED_BYTES, MOST_SEARCHED, TIMED_SEARCHES = 1 << 26, 4_000_000, 15
 # Bytes that points scored at the same time may take together: each has a few copies of the stored codes.
 AT_ONCE, COPIES = 1 << 29, 4
 
 Progress = Callable[[str], object]
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 def evaluate(
@@ -92,8 +84,6 @@ def evaluate(
     sizes: Sequence[int] | None = None,
     baselines: bool | Mapping[str, FittedEncoder] = True,
     product_quantizer: bool = False,
-    latency: bool = False,
-    rows: int | None = None,
     draws: int = DRAWS,
     most_pairs: int | None = MOST_PAIRS,
     store: str | None = None,
@@ -127,10 +117,6 @@ def evaluate(
         somewhere, or as good and simpler, are rounded too.
     product_quantizer : bool
         Score product quantizers of the raw vectors too, where faiss is installed.
-    latency : bool
-        Time an exact search, in float32, at each k.
-    rows : int, optional
-        How many rows the store will hold; the rows at hand if not given.
     draws : int
         Resamples of the units.
     most_pairs : int, optional
@@ -169,8 +155,13 @@ def evaluate(
     if held is not None and not held.forms:
         held = None  # files hold every precision
     name = lead_metric(fitted, data) if metric == "auto" else metric
-    if held is not None:
-        name, precisions = _searched_metric(name, metric, data), ("float32",)
+    if held is not None:  # a store is for searches
+        precisions = ("float32",)
+        if name not in SEARCHES and metric != "auto":
+            raise InvalidInputError(
+                f"A store is searched, and the metric '{name}' compares nothing. Use one of {', '.join(SEARCHES)}."
+            )
+        name = name if name in SEARCHES else "recall@10" if isinstance(data, Rows) else "positive_recall@10"
     data = affordable(data, check_metric(name, data), most_pairs)
     if name == "recall@10" and not isinstance(data, Pairs):
         full_width_neighbors(fitted, data)  # once, before threads ask for them
@@ -180,7 +171,6 @@ def evaluate(
         usual = tuple(k for k in usual if k in ladder(fitted.d)) if usual == finer_ladder(fitted.d) else usual
     lengths = [check_prefix(k, fitted.d, "evaluate") for k in (*(usual if ks is None else ks), *also)]
     grid = _Grid(fitted, data, name, sorted(set(lengths)), names, ks is not None, draws)
-    searched = _rows_to_search(rows, data)
     others = (
         _baselines(encoder, data, name)
         if baselines is True
@@ -202,23 +192,7 @@ def evaluate(
         found += grid.in_store(held, others, found, progress)
     elif product_quantizer and name not in OWN_METRICS:
         found += grid.product_quantizers(progress)
-    if latency:
-        times = dict(search_times(fitted, data.stored, grid.ks, searched))
-        found = [replace(one, point=_timed_point(one.point, times)) for one in found]
-    return replace(
-        grid.tabulated(found, n_searched=searched if latency else None), store="" if held is None else held.name
-    )
-
-
-def _searched_metric(name: str, asked: str, data: Data) -> str:
-    """Return a metric of a search, which is what a store is for."""
-    if name in SEARCHES:
-        return name
-    if asked != "auto":
-        raise InvalidInputError(
-            f"A store is searched, and the metric '{name}' compares nothing. Use one of {', '.join(SEARCHES)}."
-        )
-    return "recall@10" if isinstance(data, Rows) else "positive_recall@10"
+    return replace(grid.tabulated(found), store="" if held is None else held.name)
 
 
 def told_apart(data: Data, learned: np.ndarray | None) -> Data:
@@ -437,21 +411,6 @@ def rivals(
     return taken
 
 
-def _begins_with(baseline: FittedEncoder, encoder: FittedEncoder) -> bool:
-    """Tell whether the first coordinates of a baseline, and what they decode to, are the encoder's, to the last bit."""
-    return (
-        encoder.network is None
-        and encoder.normalized == baseline.normalized
-        and np.array_equal(baseline.components[: encoder.d], encoder.components)
-        and np.array_equal(baseline.mean, encoder.mean)
-        and np.array_equal(baseline.query_mean, encoder.query_mean)
-        and (
-            encoder.decoder is None
-            or (baseline.decoder is not None and np.array_equal(baseline.decoder[:, : encoder.d], encoder.decoder))
-        )
-    )
-
-
 # -- scoring -----------------------------------------------------------------------------------------------------
 
 
@@ -473,6 +432,26 @@ class Value:
 
 
 Job = tuple[str, Callable[[], list[Measured]]]
+
+
+class _Stored(NamedTuple):
+    """Codes as they are stored: the points that they make, and the columns of each after `storage`."""
+
+    points: Sequence[Point]
+    encoder: Any
+    columns: Sequence[int]
+    storage: Storage = AS_IT_IS
+
+
+def _points(
+    code: str, encoder: Any, ks: Sequence[int], precision: str, size: Callable[[int], int] | None = None, **more: Any
+) -> list[Point]:
+    """Return the points of some prefix lengths, without scores; bytes are those of the precision unless given."""
+    size = size or PRECISIONS[precision].bytes_per_vector
+    once = [0 if code == RAW else encoder.stored_once(slice(k)) for k in ks]
+    return [
+        Point(k, precision, size(k), 0.0, code=code, stored_once=own, **more) for k, own in zip(ks, once, strict=True)
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -517,17 +496,37 @@ class _Grid:
             for column, point in enumerate(points)
         ]
 
-    def _scored(
-        self, encoder: Any, code: str, ks: Sequence[int], precision: str, storage: Storage = AS_IT_IS, **more: Any
-    ) -> list[Measured]:
-        scores = per_row_scores(encoder, self.data, self.metric, np.array(ks), storage)
-        size = PRECISIONS[precision].bytes_per_vector
-        once = [0 if code == RAW else encoder.stored_once(slice(k)) for k in ks]
-        points = [
-            Point(k, precision, size(k), 0.0, code=code, stored_once=own, **more)
-            for k, own in zip(ks, once, strict=True)
+    def _scored(self, stored: Iterable[_Stored]) -> list[Measured]:
+        """Score codes as they are stored."""
+        return [
+            one
+            for points, encoder, columns, storage in stored
+            for one in self._measured(
+                points, per_row_scores(encoder, self.data, self.metric, np.array(columns), storage)
+            )
         ]
-        return self._measured(points, scores)
+
+    def _made(self, make: Callable[..., Iterable[_Stored]], *given: Any) -> list[Measured]:
+        return self._scored(make(*given))
+
+    def _run(self, jobs: Iterable[Job], progress: Progress) -> list[Measured]:
+        """Do jobs, in their order: one on each core, if memory allows for so many.
+
+        Else one after the other, each on all cores: workers that leave cores idle would be slower than that. Jobs
+        differ in size, and hold no more than their scores when they are done.
+        """
+        found: list[Measured] = []
+        most = AT_ONCE // (COPIES * 4 * self.encoder.p * max(1, n_rows(self.data.stored)))
+        alone = cores() == 1 or most < cores()
+
+        def work(job: Job) -> tuple[str, list[Measured]]:
+            return job[0], job[1]()
+
+        # All jobs may wait for an earlier one.
+        for name, measured in map(work, jobs) if alone else ordered_map(work, jobs, cores(), ahead=1_000_000):
+            progress(name)
+            found += measured
+        return found
 
     def curves(self, baselines: Mapping[str, FittedEncoder], progress: Progress) -> list[Measured]:
         """Score prefixes of the encoder, and of baselines at fewer lengths, in float32: nothing is rounded."""
@@ -537,115 +536,93 @@ class _Grid:
         ks = self.ks if self.every else sorted({*grid, *few, *self.ks})
 
         def curve(code: str) -> list[Measured]:
-            if not code:
-                return self._scored(self.encoder, "", ks, "float32")
-            baseline = baselines[code]
-            if self.metric == "explained_variance" and baseline.decoder is not None:
-                # Variance is that about the mean, so what a baseline leaves out is filled with the mean.
-                baseline = replace(baseline, mean=self.encoder.mean, query_mean=self.encoder.mean)
-            return self._scored(baseline, code, [k for k in few if k <= baseline.d], "float32")
+            encoder, lengths = self.encoder, ks
+            if code:
+                encoder = baselines[code]
+                lengths = [k for k in few if k <= encoder.d]
+                if self.metric == "explained_variance" and encoder.decoder is not None:
+                    # Variance is that about the mean, so what a baseline leaves out is filled with the mean.
+                    encoder = replace(encoder, mean=self.encoder.mean, query_mean=self.encoder.mean)
+            return self._scored([_Stored(_points(code, encoder, lengths, "float32"), encoder, lengths)])
 
-        # A baseline that is the encoder, as PCA is for reconstruction, is not swept again.
-        same = [code for code, baseline in baselines.items() if _begins_with(baseline, self.encoder)]
-        swept = ["", *(code for code in baselines if code not in same)]
-        found: dict[str, list[Measured]] = {}
-        for code, measured in zip(swept, self._beside_one_another(curve, swept), strict=True):
-            progress(f"{self.metric}, {code or 'ours'}")
-            found[code] = measured
-        for code in same:
-            found[code] = [replace(one, point=replace(one.point, code=code)) for one in found[""] if one.point.k in few]
-        return [one for code in ("", *baselines) for one in found[code]]
+        jobs = ((f"{self.metric}, {code or 'ours'}", partial(curve, code)) for code in ("", *baselines))
+        return self._run(jobs, progress)
 
     def rounded(self, rivals: Mapping[str, FittedEncoder], progress: Progress) -> list[Measured]:
         """Score the encoder, rivals and the raw vectors in every other precision."""
-        beside = replace(self, sizes=self._coarser_bytes())
+        bits = any(precision.name == EMBEDDED for precision in self.precisions)
+        # Of baselines and raw vectors from 8 bytes on, octaves up to half a byte a column, and all asked for beside:
+        # beyond, the columns as they are take four bits each.
+        usual, most = default_bytes(self.encoder) if self.sizes else (), self.encoder.p // 2
+        coarser = [o for o in self.sizes if o not in usual or o < 8 or (o & (o - 1) == 0 and o <= most)]
+
+        def rounding(code: str, encoder: EncodedOnce, ks: Sequence[int]) -> Iterator[Job]:
+            for precision in self.precisions:
+                if precision.name not in ("float32", EMBEDDED):
+                    # 12 bits take as many bytes as 16: lengths that take fewer than the next.
+                    sizes = [*map(precision.bytes_per_vector, ks), None]
+                    lengths = ks if self.every else [k for k, a, b in zip(ks, sizes, sizes[1:], strict=False) if a != b]
+                    name = f"{code}, {precision.name}" if code else precision.name
+                    yield name, partial(self._made, self._rounded, code, encoder, precision, lengths)
 
         def jobs() -> Iterator[Job]:
-            if any(precision.name == EMBEDDED for precision in self.precisions):  # first, as these take longest
+            if bits:  # first, as these take longest
                 for code, baseline in rivals.items():
-                    strings = partial(beside._strings, baseline, code)
-                    yield f"{code}, embedded bits", partial(beside._bits, strings, code, beside.sizes)
-            yield from self._of(self.encoder, "", self.ks)
+                    strings = partial(self._strings, baseline, code)
+                    yield f"{code}, embedded bits", partial(self._made, self._bits, strings, code, coarser)
+            yield from rounding("", EncodedOnce(self.encoder, self.data), self.ks)
+            if bits:
+                made = _once(partial(self._strings, self.encoder, ""))
+                for size in self.sizes:
+                    yield f"{size} bytes of embedded bits", partial(self._made, self._bits, made, "", [size])
             if self.metric in OWN_METRICS:
                 return
-            yield from beside._raw()
+            yield from rounding(RAW, self._columns, [self.encoder.p])
             for code, baseline in rivals.items():
-                yield from beside._of(
-                    baseline, code, [k for k in self._coarser_lengths() if k <= baseline.d], bits=False
-                )
+                yield from rounding(code, EncodedOnce(baseline, self.data), self._coarser_lengths(baseline))
 
-        # Jobs differ in size, and hold no more than their scores when they are done.
-        found = []
-        for name, measured in self._beside_one_another(lambda job: (job[0], job[1]()), jobs()):
-            progress(name)
-            found += measured
-        return found
+        return self._run(jobs(), progress)
 
-    def _of(self, encoder: FittedEncoder, code: str, ks: Sequence[int], *, bits: bool = True) -> Iterator[Job]:
-        """Score every prefix length of an encoder in every precision but float32."""
-        once, lead = EncodedOnce(encoder, self.data), f"{code}, " if code else ""
-        for precision in self.precisions:
-            if precision.name not in ("float32", EMBEDDED):
-                lengths = ks if self.every else _apart(ks, precision)
-                yield f"{lead}{precision.name}", partial(self._rounded, once, code, precision, lengths)
-        del once  # bits are made of codes of their own
-        if bits and any(precision.name == EMBEDDED for precision in self.precisions):
-            made = _once(partial(self._strings, encoder, code))
-            for size in self.sizes:
-                yield f"{lead}{size} bytes of embedded bits", partial(self._bits, made, code, [size])
-
-    def _rounded(self, encoder: EncodedOnce, code: str, precision: Precision, ks: Sequence[int]) -> list[Measured]:
-        """Score prefixes stored in one precision; bits with queries as they are, then with bits of queries."""
+    def _rounded(self, code: str, encoder: EncodedOnce, precision: Precision, ks: Sequence[int]) -> Iterator[_Stored]:
+        """Round prefixes to one precision; bits with queries as they are, then with bits of queries."""
         Z = encoder.coordinates(self.data.stored, owner="evaluate")
-        binary, found = precision.name == "binary", []
+        binary = precision.name == "binary"
         for queries in ("float32", "binary") if binary and self.metric in SEARCHES else ("float32",):
             # Readouts find means and scales by themselves.
             signs = binary and (queries == "binary" or self.metric in READOUTS)
             for lengths, storage in rounded_storages(encoder, precision, Z, ks, signs=signs, ask=queries == "binary"):
-                cut = encoder[: lengths[-1]]
-                found += self._scored(cut, code, lengths, precision.name, storage, queries=queries)
-        return found
+                points = _points(code, encoder, lengths, precision.name, queries=queries)
+                yield _Stored(points, encoder[: lengths[-1]], lengths, storage)
 
     def in_store(
         self, store: Store, rivals: Mapping[str, FittedEncoder], found: Sequence[Measured], progress: Progress
     ) -> list[Measured]:
         """Score the encoder, rivals and the raw vectors in every form of a store; float32 as it was measured."""
-        codes: dict[str, tuple[Any, Sequence[int]]] = {"": (EncodedOnce(self.encoder, self.data), self.ks)}
-        codes |= {
-            code: (EncodedOnce(baseline, self.data), [k for k in self._coarser_lengths() if k <= baseline.d])
-            for code, baseline in rivals.items()
-        }
+        codes: dict[str, tuple[EncodedOnce, Sequence[int]]] = {"": (EncodedOnce(self.encoder, self.data), self.ks)}
+        codes |= {code: (EncodedOnce(one, self.data), self._coarser_lengths(one)) for code, one in rivals.items()}
         codes[RAW] = self._columns, [self.encoder.p]
-
-        def jobs() -> Iterator[Job]:
-            for form in store.forms:
-                for code, (encoder, ks) in codes.items():
-                    lengths = [k for k in ks if form.fits(k)]
-                    if form.rescored:  # of the code and of the raw vectors, where the store rounds these itself
-                        told = code in ("", RAW) and can_rescore(self.data, self.metric)
-                        lengths = [k for k in lengths if told and (self.every or k in (*ladder(k + 1), encoder.d))]
-                    yield f"{store.name}, {form.name}", partial(self._in_form, form, code, encoder, lengths)
-
-        taken = [
-            Measured(replace(one.point, form=form.name, bytes=form.bytes(one.point.k)), one.values)
-            for form in store.forms
-            for one in (*found, *self.as_they_came())
-            if (form.precision, form.rescored) == ("float32", False)
-            and one.point.precision == "float32"
-            and one.point.code in codes
-            and one.point.k in codes[one.point.code][1]
-            and form.fits(one.point.k)
-        ]
-        for name, measured in self._beside_one_another(lambda job: (job[0], job[1]()), jobs()):
-            progress(name)
-            taken += measured
-        return taken
+        plain = [one for one in (*found, *self.as_they_came()) if one.point.precision == "float32"]
+        measured: list[Measured] = []
+        jobs: list[Job] = []
+        for form in store.forms:
+            for code, (encoder, ks) in codes.items():
+                lengths = [k for k in ks if form.fits(k)]
+                if form.rescored:  # of the code and of the raw vectors, where the store rounds these itself
+                    told = code in ("", RAW) and can_rescore(self.data, self.metric)
+                    lengths = [k for k in lengths if told and (self.every or k in (*ladder(k + 1), encoder.d))]
+                elif form.precision == "float32":
+                    measured += [
+                        Measured(replace(one.point, form=form.name, bytes=form.bytes(one.point.k)), one.values)
+                        for one in plain
+                        if one.point.code == code and one.point.k in lengths
+                    ]
+                    continue
+                jobs.append((f"{store.name}, {form.name}", partial(self._in_form, form, code, encoder, lengths)))
+        return measured + self._run(jobs, progress)
 
     def _in_form(self, form: Form, code: str, encoder: Any, ks: Sequence[int]) -> list[Measured]:
         """Score codes of one store's form, each length by itself."""
         measured: list[Measured] = []
-        if not form.rescored and form.precision == "float32":  # measured before
-            return measured
         for k in ks:
             cut, oversampling = encoder[:k], None
             scores: PerRowScores
@@ -657,39 +634,30 @@ class _Grid:
                 storage = as_compared(form.precision, Z[:: -(-len(Z) // FITTED_ROWS)], unit=cut.normalized)
                 columns = np.array([columns_compared(form.precision, k)])
                 scores = per_row_scores(cut, self.data, self.metric, columns, storage)
-            once = 0 if code == RAW else encoder.stored_once(slice(k))
-            measured += self._measured(
-                [
-                    Point(
-                        k, form.precision, form.bytes(k), 0.0, code=code, queries=form.queries, stored_once=once,
-                        form=form.name, oversampling=oversampling,
-                    )
-                ],
-                scores,
-            )  # fmt: skip
+            more = {"queries": form.queries, "form": form.name, "oversampling": oversampling}
+            measured += self._measured(_points(code, encoder, [k], form.precision, form.bytes, **more), scores)
         return measured
 
     def _strings(self, encoder: FittedEncoder, code: str) -> BitStrings | None:
+        """Return the embedded bits of an encoder; None where it has no cells for them, or too little for a byte."""
         if code == PLAIN:  # bits of columns as they are keep less than those of PCA
             return None
         # A fitted encoder brings its cells along; a baseline gets cells of the rows that are stored.
         rows: Any = self.data.stored if code else None
-        return bit_strings(encoder, self.data, compares=self.metric in SEARCHES, rows=rows)
+        try:
+            return BitStrings(encoder, self.data, compares=self.metric in SEARCHES, rows=rows)
+        except InvalidInputError:
+            return None
 
-    def _bits(self, made: Callable[[], BitStrings | None], code: str, sizes: Sequence[int]) -> list[Measured]:
-        """Score embedded bits at some sizes, those that the code has."""
-        strings, found = made(), []
+    def _bits(self, made: Callable[[], BitStrings | None], code: str, sizes: Sequence[int]) -> Iterator[_Stored]:
+        """Cut embedded bits to some sizes, those that the code has."""
+        strings = made()
         if strings is None:
-            return []
-        for size in strings.sizes(sizes):
-            once = strings.quantizer.at(size).stored_once
-            point = Point(strings.coordinates(size), EMBEDDED, size, 0.0, code=code, stored_once=once)
-            found += self._whole(strings.asking, strings.storage(size), point)
-        return found
-
-    def _whole(self, encoder: Any, storage: Storage, point: Point) -> list[Measured]:
-        """Score all coordinates of a code as one point."""
-        return self._measured([point], per_row_scores(encoder, self.data, self.metric, np.array([encoder.d]), storage))
+            return
+        for size in sorted(size for size in set(sizes) if size <= strings.quantizer.bytes):
+            cut = strings.quantizer.at(size)
+            point = Point(len(cut.embedded.used), EMBEDDED, size, 0.0, code=code, stored_once=cut.stored_once)
+            yield _Stored([point], strings.asking, [strings.asking.d], strings.storage(size))
 
     @property
     def _columns(self) -> EncodedOnce:
@@ -698,13 +666,6 @@ class _Grid:
         if self.metric == "explained_variance":  # that about the mean; a cosine is that of the vectors as they came
             plain = replace(plain, mean=self.encoder.mean, query_mean=self.encoder.mean)
         return EncodedOnce(plain, self.data)
-
-    def _raw(self) -> Iterator[Job]:
-        """Score the vectors as they came, and rounded."""
-        plain, p = self._columns, self.encoder.p
-        for precision in self.precisions:
-            if precision.name not in ("float32", EMBEDDED):
-                yield f"{RAW} in {precision.name}", partial(self._rounded, plain, RAW, precision, [p])
 
     def as_they_came(self) -> list[Measured]:
         """Score the raw vectors; nothing where they have no such score."""
@@ -720,41 +681,20 @@ class _Grid:
 
     def product_quantizers(self, progress: Progress) -> list[Measured]:
         """Score product quantizers of the raw vectors, which faiss trains on all cores."""
-        plain, found = self._columns, []
+        plain, found, p = self._columns, [], self.encoder.p
         for size, storage in product_quantizers(plain.coordinates(self.data.stored, owner="evaluate")):
-            p = self.encoder.p
             # 256 centers of each group of columns, in float32.
             point = Point(p, PRODUCT_QUANTIZER, size, 0.0, code="faiss", stored_once=4 * 256 * p)
-            found += self._whole(plain, storage, point)
+            found += self._scored([_Stored([point], plain, [p], storage)])
             progress(f"a product quantizer of {size} bytes")
         return found
 
-    def _coarser_lengths(self) -> list[int]:
-        """Return lengths of rounded baselines: half as many as those to choose among, and all asked for beside."""
+    def _coarser_lengths(self, baseline: FittedEncoder) -> list[int]:
+        """Return lengths of a rounded baseline: half as many as those to choose among, and all asked for beside."""
         d = self.encoder.d
-        return [k for k in self.ks if k in ladder(d) or k not in finer_ladder(d)]
+        return [k for k in self.ks if (k in ladder(d) or k not in finer_ladder(d)) and k <= baseline.d]
 
-    def _coarser_bytes(self) -> tuple[int, ...]:
-        """Return bytes of bits of baselines: from 8 on, octaves up to half a byte a column, and all asked for beside.
-
-        Beyond, the columns as they are take four bits each.
-        """
-        usual, most = default_bytes(self.encoder) if self.sizes else (), self.encoder.p // 2
-        return tuple(
-            size for size in self.sizes if size not in usual or size < 8 or (size & (size - 1) == 0 and size <= most)
-        )
-
-    def _beside_one_another(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Yield ``work(item)`` in the order of the items: one on each core, if memory allows for so many.
-
-        Else one after the other, each on all cores: workers that leave cores idle would be slower than that.
-        """
-        most = AT_ONCE // (COPIES * 4 * self.encoder.p * max(1, n_rows(self.data.stored)))
-        if cores() == 1 or most < cores():
-            return map(work, items)
-        return ordered_map(work, items, cores(), ahead=1_000_000)  # all jobs may wait for an earlier one
-
-    def tabulated(self, found: list[Measured], n_searched: int | None) -> Evaluation:
+    def tabulated(self, found: list[Measured]) -> Evaluation:
         """Return the evaluation of points that were scored."""
         found = sorted([*found, *self.as_they_came()], key=lambda one: one.point.key)
         raw = next((one for one in found if one.point.raw), None)
@@ -780,7 +720,6 @@ class _Grid:
             chance=METRICS[self.metric].chance(self.asked),
             draws=Packed.of([one.values[0].draws for one in found]) if self.n_draws else None,
             n_known=known or None,
-            n_searched=n_searched,
             over_all=None if self.asked is self.data else of(1),
         )
 
@@ -794,44 +733,3 @@ def _once(make: Callable[[], BitStrings | None]) -> Callable[[], BitStrings | No
             return made()
 
     return ask
-
-
-def _apart(ks: Sequence[int], precision: Precision) -> list[int]:
-    """Return the prefix lengths that take fewer bytes than the next: 12 bits take as many as 16."""
-    sizes = [precision.bytes_per_vector(k) for k in ks]
-    return [k for k, size, after in zip(ks, sizes, [*sizes[1:], None], strict=True) if size != after]
-
-
-# -- the time of a search ------------------------------------------------------------------------------------------
-
-
-def search_times(encoder: FittedEncoder, stored: Any, ks: Sequence[int], rows: int) -> Iterator[tuple[int, float]]:
-    """Yield each k with the median time, in seconds, of one exact search for the ten nearest among `rows` codes.
-
-    One query at a time, by cosine, in float32: a matrix-vector product and a selection. At most 64 MiB of codes are
-    searched, and the time of more is taken in proportion: exact search reads every row once.
-    """
-    Z = encoder.coordinates(stored, owner="search_times").astype(np.float32)
-    for k in ks:
-        n = min(rows, MOST_SEARCHED, SEARCHED_BYTES // (4 * k))
-        # Which vectors are stored does not matter to the clock: those at hand are repeated until there are enough.
-        documents = np.resize(Z[:, :k], (n, k))
-        queries = documents[:: max(1, n // TIMED_SEARCHES)][:TIMED_SEARCHES]
-        times = []
-        for query in (queries[0], *queries):  # the first search warms up
-            start = time.perf_counter()
-            largest((documents @ query)[None], min(10, len(documents)))
-            times.append(time.perf_counter() - start)
-        yield k, float(np.median(times[1:])) * rows / n
-
-
-def _timed_point(point: Point, times: Mapping[int, float]) -> Point:
-    return replace(point, seconds=times.get(point.k)) if point.own and point.is_prefix else point
-
-
-def _rows_to_search(rows: int | None, data: Data) -> int:
-    if rows is None:
-        return n_rows(data.stored)
-    if not is_int(rows) or rows < 1:
-        raise bad_parameter("rows", "evaluate", "an int of at least 1, or None for the rows at hand", rows)
-    return int(rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from firstk.data.files.vector_columns import missing_column
 from firstk.data.remote import place_of, shown_place
 from firstk.data.task import Pairs, Rows, Search
 from firstk.encoder.fitted import FittedEncoder
-from firstk.encoder.record import FitRecord
 from firstk.estimator.fit_files import MOST_HELD, Stream, draw
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.curve import METRICS, SEARCH
@@ -31,12 +30,20 @@ SPLIT = ("1nn_accuracy", "probe_accuracy", "r2", "readback_variance")
 ALONE = (*OWN_METRICS, "explained_variance")
 
 
-@dataclass(frozen=True)
-class Request:
-    """Files to evaluate a saved encoder on.
+def read_for(
+    encoder: FittedEncoder,
+    place: VectorSource,
+    *,
+    reference: str | None = None,
+    reference_labels: str | None = None,
+    most: int = MOST,
+    metric: str = "auto",
+) -> FileTask:
+    """Read data that a saved encoder has not learned from.
 
-    Attributes
+    Parameters
     ----------
+    encoder : FittedEncoder
     place : VectorSource
         Rows, pairs, or queries with judged documents.
     reference, reference_labels : str, optional
@@ -46,28 +53,14 @@ class Request:
     metric : str
         A name in `firstk.metrics.METRICS`, or "auto".
     """
-
-    place: VectorSource
-    reference: str | None = None
-    reference_labels: str | None = None
-    most: int = MOST
-    metric: str = "auto"
-
-
-def read_for(encoder: FittedEncoder, request: Request) -> FileTask:
-    """Read data that a saved encoder has not learned from: rows, pairs, or queries with judged documents."""
-    request.place.check()
-    if request.place.judged:
-        return _judged_for(encoder, request)
-    if request.place.queries is not None:
-        return _log_for(encoder, request)
-    return _rows_for(encoder, request, _metric_of_rows(encoder, request))
-
-
-def _metric_of_rows(encoder: FittedEncoder, request: Request) -> str:
-    labeled = request.place.label is not None or request.place.labels is not None
-    name = lead_metric(encoder) if request.metric == "auto" else request.metric
-    if request.metric == "auto" and name in UNSUPERVISED and labeled:
+    place.check()
+    if place.judged:
+        return _judged_for(encoder, place, reference, most, metric)
+    if place.queries is not None:
+        return _log_for(encoder, place, most, metric)
+    labeled = place.label is not None or place.labels is not None
+    name = lead_metric(encoder) if metric == "auto" else metric
+    if metric == "auto" and name in UNSUPERVISED and labeled:
         name = "1nn_accuracy"  # settled when the labels have been read: of numbers it is r2
     known = METRICS[name]
     if not issubclass(Rows, known.takes):
@@ -78,58 +71,87 @@ def _metric_of_rows(encoder: FittedEncoder, request: Request) -> str:
             f"The metric '{name}' needs labels or targets: name their column or their file with label=. "
             "Without any, metric='recall@10' or 'readback_variance' will do."
         )
-    return name
+    task = _rows_for(encoder, place, reference, reference_labels, most, name)
+    data = task.held_out
+    assert isinstance(data, Rows)
+    task.notes += _about_labels(data, lead_metric(encoder, data) if metric == "auto" else name)
+    return task
 
 
-def _rows_for(encoder: FittedEncoder, request: Request, metric: str) -> FileTask:
-    place = request.place
-    stream = _opened(place, encoder)
+def _rows_for(
+    encoder: FittedEncoder, place: VectorSource, given: str | None, labels: str | None, most: int, metric: str
+) -> FileTask:
+    notes, seen, store = list[str](), list[str](), place.source if given is None else given
+    stream, file = _opened(place, encoder), file_name(place.source)
+    curve = encoder.record.curve_up_to(encoder.d)
+    if curve is not None and curve.metric in SEARCH:
+        notes.append(
+            f"The fit was evaluated by {curve.metric} on judged documents, and this is another question, so what to "
+            "store differs: give queries= and relevance= to ask the same."
+        )
     overlap = training_parts(encoder, stream, place.nan)
-    useless = _useless_reference(request, metric)
-    file, notes = file_name(place.source), [] if useless is None else [useless]
-    seen = None
     if overlap is not None:
         held = len(overlap.held)
         way = f"Without reference= the {held:,} others are used." if held else "Evaluate on other rows."
-        seen = (
+        seen.append(
             f"The model was fitted on {stream.rows - held:,} rows of {file}, so these scores are better than those of "
             f"new rows. {way}"
         )
+    known = overlap is not None and len(overlap.held) > 0
+    if given is not None and metric in OWN_METRICS:
+        notes.append(f"reference= is not used: {metric} looks at no other rows. metric='probe_accuracy' does.")
+        given = None
+    if given is not None:
+        own, other = (place_of(str(name)) for name in (place.source, given))
+        if str(place.source) == given or (own.exists() and other.exists() and own.samefile(other)):
+            told = f"it is {file} itself, and no row is its own reference. Give other rows."
+            notes.append(f"reference= is not used: {told}")
+            given = None
     reference: Rows | None = None
     others: Rows | None = None  # to fit baselines on, where the model was not fitted on the reference
-    if request.reference is not None and useless is None:
-        found, count = _sample(stream, request.most, place.source)
-        reference, among = _sample(_opened(_reference_place(request), encoder), request.most, request.reference)
-        other = file_name(request.reference)
-        notes += [] if seen is None else [seen]
-        said = f"Evaluated on {count} of {file}, against {among} of {other}."
+    if given is not None:
+        found, count = _sample(stream, most, place.source)
+        reference, among = _sample(_opened(_reference_place(place, given, labels), encoder), most, given)
+        notes += seen
+        said = f"Evaluated on {count} of {file}, against {among} of {file_name(given)}."
         if metric in ALONE:
-            said = f"Evaluated on {count} of {file}; baselines are fitted on {among} of {other}."
-        elif shared := shared_rows(np.asarray(found.X), np.asarray(reference.X)):
-            notes.append(
-                f"{shared:,} of the rows evaluated are in {other} too and find themselves there, so these scores are "
-                "better than those of new rows. Take such rows out of one of the files."
+            said = f"Evaluated on {count} of {file}; baselines are fitted on {among} of {file_name(given)}."
+        else:
+            # Number for number, in the coarser of both precisions, as one file may be a copy of the other in fewer
+            # digits; and -0.0 is 0.0.
+            kind = min((np.asarray(part.X).dtype for part in (found, reference)), key=lambda dtype: dtype.itemsize)
+            rows, there = (
+                [row.tobytes() for row in np.ascontiguousarray(part.X, dtype=kind) + 0.0] for part in (found, reference)
             )
-    elif metric in SPLIT or (overlap is not None and len(overlap.held)):
+            if shared := sum(map(set(there).__contains__, rows)):
+                notes.append(
+                    f"{shared:,} of the rows evaluated are in {file_name(given)} too and find themselves there, so "
+                    "these scores are better than those of new rows. Take such rows out of one of the files."
+                )
+    elif metric in SPLIT or known:
         # Where nothing is known of these rows, or all were seen, the usual draw gives rows to look among all the same.
-        known = overlap is not None and len(overlap.held) > 0
         parts = overlap if known and overlap is not None else draw(stream.rows, HELD_OUT, SEED)
-        searched, spare = (parts.reference, None) if known else _halves(parts.reference, request.most)
-        found, reference = stream.take([_at_most(part, request.most) for part in (parts.held, searched)])
+        searched, spare = parts.reference, None
+        if not known:  # rows to look among, and others to fit baselines on, which would remember what they fit
+            drawn = np.random.default_rng(SEED).permutation(parts.reference)
+            size = min(most, (len(drawn) + 1) // 2)
+            searched, spare = np.sort(drawn[:size]), np.sort(drawn[size : 2 * size])
+        found, reference = stream.take([_at_most(part, most) for part in (parts.held, searched)])
         others = None if spare is None else stream.take([spare])[0]
         _check_some(found, place.source)
+        seed = SEED if not known or encoder.record.random_state is None else encoder.record.random_state
         said = (
-            f"Evaluated on {found.n:,} rows of {file} that are held out (drawn at random, seed "
-            f"{seed_of(encoder.record) if known else SEED}, as 'firstk fit' does)"
+            f"Evaluated on {found.n:,} rows of {file} that are held out (drawn at random, seed {seed}, as 'firstk fit' "
+            "does)"
         )
         if metric not in ALONE:
             said += f", against {reference.n:,} others of it. Give rows of their own with reference="
         said += f". The model was fitted on the other {stream.rows - len(parts.held):,}." if known else "."
-        notes += [] if seen is None or known else [seen]
+        notes += [] if known else seen
     else:
-        found, count = _sample(stream, request.most, place.source)
+        found, count = _sample(stream, most, place.source)
         said = f"Evaluated on {count} of {file}."
-        notes += [] if seen is None else [seen]
+        notes += seen
     if reference is not None and not reference.n:
         reference = None
     if overlap is None and encoder.learned is not None and encoder.record.unit == "row":
@@ -141,32 +163,8 @@ def _rows_for(encoder: FittedEncoder, request: Request, metric: str) -> FileTask
         elif taught.any():
             found = found.subset(np.flatnonzero(~taught))
             said += f" The {taught.sum():,} others of them that the model was fitted on are left out."
-    notes += _about_labels(found, lead_metric(encoder, found) if request.metric == "auto" else metric)
     data = replace(found, reference=None if metric in ALONE else reference)
-    return FileTask(
-        place, others or reference, data, said, rows=stream.rows, width=stream.width, itemsize=stream.itemsize,
-        store=place.source if request.reference is None else request.reference,
-        notes=(*_other_question(encoder), *notes),
-    )  # fmt: skip
-
-
-def _log_for(encoder: FittedEncoder, request: Request) -> FileTask:
-    """Read queries of a log, and some rows of the store to look among."""
-    place, stream = request.place, _opened(request.place, encoder)
-    assert place.queries is not None
-    if request.metric not in ("auto", "recall@10"):
-        raise InvalidInputError(
-            f"Queries without judgements are scored by recall@10. Got '{request.metric}': give relevance= as well."
-        )
-    queries = read_side(place.queries, place).X
-    _check_encoder_width(queries.shape[1], encoder, place.queries)
-    found, count = _sample(stream, request.most, place.source)
-    data = Search(queries[_at_most(np.arange(len(queries)), request.most)], found.X)
-    said = f"Evaluated on {data.n:,} queries of {file_name(place.queries)}, which look among {count} of "
-    return FileTask(
-        place, None, data, f"{said}{file_name(place.source)}.", rows=stream.rows, width=stream.width,
-        itemsize=stream.itemsize, store=place.source,
-    )  # fmt: skip
+    return FileTask(place, stream, others or reference, data, said, store=store, notes=notes)
 
 
 def _about_labels(rows: Rows, metric: str) -> list[str]:
@@ -177,47 +175,33 @@ def _about_labels(rows: Rows, metric: str) -> list[str]:
     values = len(np.unique(y)) if y.ndim == 1 else 2
     if values == 1:
         return ["All rows have one label, so every code finds it: these scores say nothing."]
-    if 2 * values > len(y):
-        numeric = " If they are numbers to predict, use metric='r2'." if y.dtype.kind in "fiu" else ""
-        return [
-            f"The labels have {values:,} values in {len(y):,} rows: too many distinct values to be classes.{numeric}"
-        ]
-    return []
+    numeric = " If they are numbers to predict, use metric='r2'." if y.dtype.kind in "fiu" else ""
+    told = f"The labels have {values:,} values in {len(y):,} rows: too many distinct values to be classes.{numeric}"
+    return [told] if 2 * values > len(y) else []
 
 
-def _other_question(encoder: FittedEncoder) -> list[str]:
-    """Say so where a fit was evaluated by judgements, and rows without any are to follow."""
-    known = encoder.record.curve_up_to(encoder.d)
-    if known is None or known.metric not in SEARCH:
-        return []
-    return [
-        f"The fit was evaluated by {known.metric} on judged documents, and this is another question, so what to store "
-        "differs: give queries= and relevance= to ask the same."
-    ]
-
-
-def _useless_reference(request: Request, metric: str) -> str | None:
-    """Say why a reference is not used, where it is of no use."""
-    if request.reference is None:
-        return None
-    if metric in OWN_METRICS:
-        return f"reference= is not used: {metric} looks at no other rows. metric='probe_accuracy' does."
-    if same_file(request.place.source, request.reference):
-        return (
-            f"reference= is not used: it is {file_name(request.place.source)} itself, and no row is its own reference. "
-            "Give other rows."
+def _log_for(encoder: FittedEncoder, place: VectorSource, most: int, metric: str) -> FileTask:
+    """Read queries of a log, and some rows of the store to look among."""
+    stream = _opened(place, encoder)
+    assert place.queries is not None
+    if metric not in ("auto", "recall@10"):
+        raise InvalidInputError(
+            f"Queries without judgements are scored by recall@10. Got '{metric}': give relevance= as well."
         )
-    return None
+    queries = read_side(place.queries, place).X
+    _check_encoder_width(queries.shape[1], encoder, place.queries)
+    found, count = _sample(stream, most, place.source)
+    data = Search(queries[_at_most(np.arange(len(queries)), most)], found.X)
+    said = f"Evaluated on {data.n:,} queries of {file_name(place.queries)}, which look among {count} of "
+    return FileTask(place, stream, None, data, f"{said}{file_name(place.source)}.")
 
 
-def _reference_place(request: Request) -> VectorSource:
-    place, file = request.place, request.reference
-    assert file is not None
-    if place.labels is not None and request.reference_labels is None:
+def _reference_place(place: VectorSource, file: str, labels: str | None) -> VectorSource:
+    if place.labels is not None and labels is None:
         raise InvalidInputError(
             "label= is the file of the labels of the vectors; give the labels of the reference as reference_labels=."
         )
-    label = None if request.reference_labels is not None else place.label
+    label = None if labels is not None else place.label
     held = load_columns(file) if label is not None else {}
     for name in [] if label is None or label in held else label.split(","):
         if name.strip() not in held:
@@ -225,15 +209,24 @@ def _reference_place(request: Request) -> VectorSource:
                 f"{missing_column(file, name.strip(), tuple(held))} If its labels have another name, give them as "
                 f"reference={file}:COLUMN."
             )
-    return VectorSource(file, place.vectors, label, request.reference_labels, nan=place.nan)
+    return VectorSource(file, place.vectors, label, labels, nan=place.nan)
 
 
-def _judged_for(encoder: FittedEncoder, request: Request) -> FileTask:
+def _judged_for(encoder: FittedEncoder, place: VectorSource, reference: str | None, most: int, metric: str) -> FileTask:
     """Read pairs, or searches, without the queries that the model has learned from."""
-    judged, place = read_judged(request.place), request.place
+    judged = read_judged(place)
     data = judged.data
     _check_encoder_width(np.shape(data.stored)[1], encoder, place.source)
-    _check_metric_of_judged(data, place, request.metric)
+    if metric != "auto" and not isinstance(data, METRICS[metric].takes):
+        if place.relevance is not None:
+            raise InvalidInputError(f"relevance= goes with metric= {', '.join(SEARCH)}. Got '{metric}'.")
+        if metric in SEARCH:
+            raise InvalidInputError(
+                f"The metric '{metric}' is one of relevant documents, and these pairs have scores that differ: use "
+                "spearman, or give grades of relevance as relevance=FILE:QUERY,DOCUMENT,GRADE."
+            )
+        of = "scored pairs: use spearman" if isinstance(data, Pairs) else "searches"
+        raise InvalidInputError(f"The metric '{metric}' is not one of {of}.")
     what = "queries" if isinstance(data, Search) else "left sides"
     lefts = np.asarray(data.queries if isinstance(data, Search) else data.left)
     taught = (
@@ -251,7 +244,7 @@ def _judged_for(encoder: FittedEncoder, request: Request) -> FileTask:
         new = asked if isinstance(data, Search) else np.arange(data.n)
     elif counted:
         left_out = f" The {counted:,} {what} that the model was fitted on are left out."
-    held = data.subset(_at_most(new, request.most))
+    held = data.subset(_at_most(new, most))
     if isinstance(held, Search):
         said = judged.described(held) + left_out
         if encoder.learned is None and encoder.record.unit == "pair":
@@ -263,30 +256,10 @@ def _judged_for(encoder: FittedEncoder, request: Request) -> FileTask:
         drawn = f" of {len(new):,} pairs (drawn at random, seed {SEED})" if held.n < len(new) else " pairs"
         said = f"Evaluated on {held.n:,}{drawn} of {file_name(place.pairs)}.{left_out}"
     train = np.asarray(data.documents) if isinstance(data, Search) else None
-    if request.reference is not None:
-        other = VectorSource(request.reference, place.vectors, nan=place.nan)
-        train = np.asarray(_sample(_opened(other, encoder), request.most, request.reference)[0].X)
-    return FileTask(
-        place, None if train is None else Rows(train), held, said, rows=len(np.asarray(data.stored)),
-        width=encoder.p, itemsize=judged.itemsize, store=judged.store, notes=tuple(notes),
-    )  # fmt: skip
-
-
-def _check_metric_of_judged(data: Search | Pairs, place: VectorSource, metric: str) -> None:
-    """Raise for a metric that does not go with judgements or pairs."""
-    if metric == "auto" or isinstance(data, METRICS[metric].takes):
-        return
-    if place.relevance is not None:
-        raise InvalidInputError(f"relevance= goes with metric= {', '.join(SEARCH)}. Got '{metric}'.")
-    if metric in SEARCH:
-        raise InvalidInputError(
-            f"The metric '{metric}' is one of relevant documents, and these pairs have scores that differ: use "
-            "spearman, or give grades of relevance as relevance=FILE:QUERY,DOCUMENT,GRADE."
-        )
-    raise InvalidInputError(
-        f"The metric '{metric}' is not one of "
-        f"{'scored pairs: use spearman' if isinstance(data, Pairs) else 'searches'}."
-    )
+    if reference is not None:
+        other = VectorSource(reference, place.vectors, nan=place.nan)
+        train = np.asarray(_sample(_opened(other, encoder), most, reference)[0].X)
+    return FileTask(place, judged, None if train is None else Rows(train), held, said, notes=notes)
 
 
 def _opened(place: VectorSource, encoder: FittedEncoder) -> Stream:
@@ -316,13 +289,6 @@ def _at_most(rows: np.ndarray, most: int) -> np.ndarray:
     return rows if len(rows) <= most else np.sort(np.random.default_rng(SEED).choice(rows, size=most, replace=False))
 
 
-def _halves(rows: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw rows to look among, and others to fit baselines on, which would remember what they are fitted on."""
-    drawn = np.random.default_rng(SEED).permutation(rows)
-    size = min(most, (len(rows) + 1) // 2)
-    return np.sort(drawn[:size]), np.sort(drawn[size : 2 * size])
-
-
 def _check_some(found: Rows, source: File) -> None:
     if not found.n:
         raise InvalidInputError(
@@ -349,40 +315,16 @@ def training_parts(encoder: FittedEncoder, stream: Stream, nan: str = "refuse") 
         for count in sorted(counts):
             if 0 <= count <= min(MOST_HELD, stream.rows - 1):
                 parts = draw(stream.rows, count / stream.rows, SEED if seed is None else seed)
-                if recorded in _fingerprints(stream, parts):
+                both, alone, start = Fingerprint(), Fingerprint(), 0  # with labels, and of the vectors alone
+                for batch in stream.batches():
+                    rest = dict(parts.split(batch, start).rest)
+                    start += len_of(batch)
+                    if not len_of(rest):
+                        continue
+                    rest["X"] = half_as_single(rest["X"])
+                    alone += Fingerprint.of({"X": rest["X"]})
+                    if "y" in rest:
+                        both += Fingerprint.of(rest)
+                if recorded in (str(both), str(alone)):
                     return parts
     return None
-
-
-def seed_of(record: FitRecord) -> int:
-    """Return the seed by which ``firstk fit`` drew."""
-    return SEED if record.random_state is None else record.random_state
-
-
-def _fingerprints(stream: Stream, parts: HoldOut) -> set[str]:
-    """Return the fingerprints of the rows that are not held out: with labels, and of the vectors alone."""
-    both, alone, start = Fingerprint(), Fingerprint(), 0
-    for batch in stream.batches():
-        rest = dict(parts.split(batch, start).rest)
-        start += len_of(batch)
-        if not len_of(rest):
-            continue
-        rest["X"] = half_as_single(rest["X"])
-        alone += Fingerprint.of({"X": rest["X"]})
-        if "y" in rest:
-            both += Fingerprint.of(rest)
-    return {str(both), str(alone)}
-
-
-def same_file(first: File, second: File) -> bool:
-    """Tell whether two names are of one file or folder."""
-    paths = [place_of(str(name)) for name in (first, second)]
-    return str(first) == str(second) or (all(path.exists() for path in paths) and paths[0].samefile(paths[1]))
-
-
-def shared_rows(X: np.ndarray, reference: np.ndarray) -> int:
-    """Count the rows of X that are in the reference too, number for number."""
-    # In the coarser of both precisions, as one file may be a copy of the other in fewer digits; and -0.0 is 0.0.
-    kind = min(X.dtype, reference.dtype, key=lambda dtype: dtype.itemsize)
-    there = {row.tobytes() for row in np.ascontiguousarray(reference, dtype=kind) + 0.0}
-    return sum(row.tobytes() in there for row in np.ascontiguousarray(X, dtype=kind) + 0.0)

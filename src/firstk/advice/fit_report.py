@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -26,11 +26,10 @@ from firstk.data.remote import place_of
 from firstk.data.stores import find_store
 from firstk.data.task import Data, Pairs, Rows, Search
 from firstk.encoder.fitted import FittedEncoder, check_fitted
-from firstk.encoder.record import FitRecord
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.ranking import rank_correlation
 from firstk.metrics.task import fit_readout
-from firstk.quality.choice import Choice, Limits
+from firstk.quality.choice import Limits
 from firstk.quality.choose import choose
 from firstk.quality.evaluation import Evaluation, Packed
 
@@ -44,33 +43,16 @@ SAMPLES, MOST_ENTRIES = 10, 150_000
 SHOWN = (16, 32, 64, 128)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What a report is asked for.
-
-    Attributes
-    ----------
-    limits : Limits
-        What the choice goes by.
-    metric : str
-        As in `evaluate`.
-    settings : mapping
-        Other arguments of `evaluate`.
-    image_shape : tuple of int, optional
-        Rows, columns and channels, where a vector is an image.
-    details : bool
-        Also score further metrics and single coordinates.
-    """
-
-    limits: Limits = field(default_factory=Limits)
-    metric: str = "auto"
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    image_shape: tuple[int, ...] | None = None
-    details: bool = True
-
-
 def report_on(
-    encoder: Any, task: FileTask, asked: Asked | None = None, progress: Progress = lambda what: None
+    encoder: Any,
+    task: FileTask,
+    limits: Limits | None = None,
+    *,
+    metric: str = "auto",
+    settings: Mapping[str, Any] | None = None,
+    image_shape: tuple[int, ...] | None = None,
+    details: bool = True,
+    progress: Progress = lambda what: None,
 ) -> tuple[Report, InvalidInputError | None]:
     """Evaluate an encoder on the held-out part of a task, and choose what to store.
 
@@ -79,7 +61,16 @@ def report_on(
     encoder : PrefixEncoder or FittedEncoder
     task : FileTask
         With a held-out part.
-    asked : Asked, optional
+    limits : Limits, optional
+        What the choice goes by.
+    metric : str
+        As in `evaluate`.
+    settings : mapping, optional
+        Other arguments of `evaluate`.
+    image_shape : tuple of int, optional
+        Rows, columns and channels, where a vector is an image.
+    details : bool
+        Also score further metrics and single coordinates.
     progress : callable (str) -> None
         Told what has been evaluated.
 
@@ -92,11 +83,17 @@ def report_on(
     """
     fitted, data = check_fitted(encoder, "report"), task.held_out
     assert data is not None
-    asked = asked or Asked()
-    shape = _checked_shape(asked.image_shape, task, fitted)
+    limits, settings = limits or Limits(), dict(settings or {})
+    if image_shape is not None and math.prod(image_shape) != fitted.p:
+        raise InvalidInputError(
+            f"Images of {'x'.join(map(str, image_shape))} have {math.prod(image_shape)} values, and the vectors have "
+            f"{fitted.p}. Give the shape of one image, such as image=28x28."
+        )
+    side = math.isqrt(task.width)
+    if image_shape is None and task.vectors == "pixels" and side**2 == task.width:
+        image_shape = side, side  # a column of square images, such as that of 'firstk sample digits'
     notes = list(task.notes)
     lead, choice, refusal = None, None, None
-    limits, settings = asked.limits, dict(asked.settings)
     if limits.bytes_per_vector is not None:
         settings.setdefault("sizes", default_bytes(fitted, limits.bytes_per_vector))
     if limits.k is not None:
@@ -106,14 +103,18 @@ def report_on(
         within = (form.longest(limits.bytes_per_vector, fitted.d) for form in forms)
         settings.setdefault("also", tuple(k for k in within if k is not None))
     try:
-        lead = evaluate(encoder, data, metric=asked.metric, progress=progress, **settings)
+        lead = evaluate(encoder, data, metric=metric, progress=progress, **settings)
     except InvalidInputError as error:
-        if not asked.details or asked.metric != "auto" or limits.k is not None:
+        if not details or metric != "auto" or limits.k is not None:
             raise  # what was asked for by name is not left out
         notes.append(f"The curve of {lead_metric(fitted, data)} is left out: {error}")
     evaluations = [] if lead is None else [replace(lead, input_bytes=fitted.p * task.itemsize)]
     if lead is not None:
-        notes += about_list(lead)
+        if lead.supported is not None:  # a code that is made for a list of lengths
+            notes.append(
+                "Lengths are recommended among those at which the order is fixed "
+                f"({', '.join(map(str, lead.supported))}): the code is made for no others."
+            )
         if isinstance(data, Rows) and lead.n_evaluated is not None and lead.n_evaluated < data.n:
             notes.append(
                 f"{lead.metric} is of {lead.n_evaluated:,} of the {data.n:,} held-out rows, ten neighbors each; "
@@ -124,7 +125,14 @@ def report_on(
         except InvalidInputError as error:
             refusal = error
             notes.append(str(error))
-    if asked.details:
+    about_new = []
+    if choice is not None and choice.on_new:
+        about_new.append(
+            f"Scores are of the {choice.n_new:,} of these queries that ask for new documents: none that is relevant to "
+            "them was learned from. We choose by these; a baseline that is behind over all queries replaces the model "
+            "only if it is clearly better there."
+        )
+    if details:
         baselines = settings.get("baselines", True)
         evaluations += _further(encoder, fitted, data, baselines, notes, progress)
         progress("single coordinates")
@@ -133,11 +141,11 @@ def report_on(
         rows=task.rows,
         columns=fitted.p,
         itemsize=task.itemsize,
-        held_out=" ".join(filter(None, (task.said, _about_new(choice)))),
+        held_out=" ".join([task.said, *about_new]),
         evaluations=tuple(evaluations),
         choice=choice,
-        axes=_axes(fitted, data, notes) if asked.details else None,
-        images=None if shape is None else _images(fitted, data, shape, notes),
+        axes=_axes(fitted, data, notes) if details else None,
+        images=None if image_shape is None else _images(fitted, data, image_shape, notes),
         notes=tuple(notes),
     )
     return report, refusal
@@ -165,32 +173,17 @@ def _further(
     return found
 
 
-def about_list(evaluation: Evaluation) -> list[str]:
-    """Say so where a code is made for a list of lengths, and those alone are recommended."""
-    if evaluation.supported is None:
-        return []
-    lengths = ", ".join(map(str, evaluation.supported))
-    return [
-        f"Lengths are recommended among those at which the order is fixed ({lengths}): the code is made for no others."
-    ]
-
-
-def _about_new(choice: Choice | None) -> str:
-    if choice is None or not choice.on_new:
-        return ""
-    return (
-        f"Scores are of the {choice.n_new:,} of these queries that ask for new documents: none that is relevant to "
-        "them was learned from. We choose by these; a baseline that is behind over all queries replaces the model only "
-        "if it is clearly better there."
-    )
-
-
 def _facts(encoder: FittedEncoder, task: FileTask, data: Data) -> dict[str, str | int | float]:
     """Return plain facts about an encoder and the data it was evaluated on."""
     fit = encoder.record
     name = place_of(str(task.place.source)).name
     facts: dict[str, str | int | float] = {"file": name, "objective": fit.title}
-    settings = _unusual_settings(fit)
+    try:  # settings of the objective that are not its default ones
+        objective: Any = objectives.restore(fit.objective, fit.settings)
+        own = [(f.name, getattr(objective, f.name), f.default) for f in fields(objective)]
+    except (KeyError, TypeError, ValueError):  # an objective of the user's own
+        own = []
+    settings = ", ".join(f"{name} {value}" for name, value, default in own if value != default)
     facts |= {"settings": settings} if settings else {}
     facts |= {"labels": task.label} if task.label else {}
     facts |= {"ordering": fit.ordering, "solver": fit.solver}
@@ -201,28 +194,6 @@ def _facts(encoder: FittedEncoder, task: FileTask, data: Data) -> dict[str, str 
     return facts | {"columns": encoder.p, "coordinates": encoder.d, "firstk": __version__}
 
 
-def _unusual_settings(fit: FitRecord) -> str:
-    """Return the settings of an objective that are not its default ones, as text."""
-    try:
-        objective: Any = objectives.restore(fit.objective, fit.settings)
-    except (KeyError, TypeError, ValueError):  # an objective of the user's own
-        return ""
-    own = {f.name: (getattr(objective, f.name), f.default) for f in fields(objective)}
-    return ", ".join(f"{name} {value}" for name, (value, default) in own.items() if value != default)
-
-
-def _checked_shape(shape: tuple[int, ...] | None, task: FileTask, encoder: FittedEncoder) -> tuple[int, ...] | None:
-    if shape is not None and math.prod(shape) != encoder.p:
-        raise InvalidInputError(
-            f"Images of {'x'.join(map(str, shape))} have {math.prod(shape)} values, and the vectors have {encoder.p}. "
-            "Give the shape of one image, such as image=28x28."
-        )
-    side = math.isqrt(task.width)
-    if shape is None and task.vectors == "pixels" and side**2 == task.width:
-        return side, side  # a column of square images, such as that of 'firstk sample digits'
-    return shape
-
-
 # -- single coordinates --------------------------------------------------------------------------------------------
 
 
@@ -230,7 +201,16 @@ def _axes(encoder: FittedEncoder, data: Data, notes: list[str]) -> AxisStatistic
     """Statistics of each coordinate over the held-out rows."""
     Z = encoder.coordinates(data.X if isinstance(data, Rows) else data.stored).astype(np.float64)
     magnitude = np.abs(Z).mean(axis=0)
-    useful, measure, chance = _usefulness(encoder, Z, data)
+    useful, measure, chance = np.empty(0), "", None
+    among = data.reference if isinstance(data, Rows) else None
+    if isinstance(data, Rows) and data.y is not None and among is not None and among.y is not None:
+        y, y_ref, Z_ref = np.asarray(data.y)[:PROBED_ROWS], np.asarray(among.y), encoder.coordinates(among.X)
+        if metric_of_target(y) == "r2":
+            useful, measure, chance = metrics.axis_readout_r2(Z_ref, y_ref, Z[:PROBED_ROWS], y), "1‑D readout R²", 0.0
+        else:
+            labels, counts = np.unique(y_ref, return_counts=True)
+            useful, measure = metrics.axis_probe_accuracy(Z_ref, y_ref, Z[:PROBED_ROWS], y), "1‑D probe accuracy"
+            chance = float(np.mean(y == labels[counts.argmax()]))
     if not len(useful) and isinstance(data, (Rows, Pairs)):
         notes.append("No labels given: per-coordinate usefulness is not shown.")
     varies = len(useful) >= 3 and np.ptp(magnitude) > 0 and np.ptp(useful) > 0
@@ -244,18 +224,6 @@ def _axes(encoder: FittedEncoder, data: Data, notes: list[str]) -> AxisStatistic
         rank_correlation=float(rank_correlation(magnitude, useful)) if varies else None,
         pinned=encoder.pinned,
     )
-
-
-def _usefulness(encoder: FittedEncoder, Z: np.ndarray, data: Data) -> tuple[np.ndarray, str, float | None]:
-    if not isinstance(data, Rows) or data.y is None or data.reference is None or data.reference.y is None:
-        return np.empty(0), "", None
-    y, y_ref = np.asarray(data.y)[:PROBED_ROWS], np.asarray(data.reference.y)
-    Z_ref = encoder.coordinates(data.reference.X)
-    if metric_of_target(y) == "r2":
-        return metrics.axis_readout_r2(Z_ref, y_ref, Z[:PROBED_ROWS], y), "1‑D readout R²", 0.0
-    labels, counts = np.unique(y_ref, return_counts=True)
-    chance = float(np.mean(y == labels[counts.argmax()]))
-    return metrics.axis_probe_accuracy(Z_ref, y_ref, Z[:PROBED_ROWS], y), "1‑D probe accuracy", chance
 
 
 def _images(encoder: FittedEncoder, data: Data, shape: tuple[int, ...], notes: list[str]) -> ImageSamples | None:

@@ -5,7 +5,7 @@ Every command and function that takes files reads them here, so that the same na
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +15,6 @@ from firstk._base.rows import half_as_single
 from firstk.data.files import Batch, VectorTable, open_vectors
 from firstk.data.files.column_files import ColumnParts, open_column
 from firstk.data.remote import is_there
-from firstk.data.task import Rows
 from firstk.estimator.fit_files import Stream, chunks_of
 from firstk.exceptions import InvalidInputError
 from firstk.moments.targets import check_none_missing
@@ -130,14 +129,18 @@ class LabeledTable:
     label: str | None
 
     def labels(self, batch: Batch) -> np.ndarray | None:
-        """Return the labels of the rows of a batch."""
+        """Return the labels of the rows of a batch; several targets as the columns of one array."""
         if self.column is not None:
             columns = {str(self.label): self.column.take(batch.rows)}
         else:
             columns = {name: batch.columns[name] for name in self.names}
         for name, column in columns.items():
             check_none_missing(column, f"Column '{name}'", batch.rows)
-        return _as_one(list(columns.values()))
+        if len(columns) < 2:
+            return next(iter(columns.values()), None)
+        if any(column.dtype.kind not in "fiub" for column in columns.values()):
+            raise InvalidInputError("Several target columns must all be numbers. Name one column of labels instead.")
+        return np.column_stack(list(columns.values()))
 
     def batches(self, size: int = 65536) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
         """Yield vectors as stored, float16 too, with their labels."""
@@ -156,17 +159,6 @@ def open_stream(place: VectorSource) -> Stream:
     table, chunks = found.table, chunks_of(found.table, found.labels, found.names)
     chunks = replace(chunks, job=dict(chunks.job) | {"labels": place.labels})
     return Stream(chunks, table.rows, table.width, table.dtype.itemsize, found.label, table.vectors)
-
-
-def read_held_out(place: VectorSource, file: str) -> Rows:
-    """Read the rows of a user's own held-out file."""
-    if place.labels is not None:
-        raise InvalidInputError(
-            "A held-out file has its labels in a column of its own: name the column with label=, or hold out a "
-            "share of the rows."
-        )
-    rows = read_rows(file, vectors=place.vectors, label=place.label, nan=place.nan)
-    return Rows(rows.X, rows.y)
 
 
 def read_rows(
@@ -201,23 +193,10 @@ def open_labeled(
         )
     names = () if label is None else tuple(name.strip() for name in label.split(",") if name.strip())
     table = open_vectors(path, vectors, beside=names, nan=nan)
-    return LabeledTable(table, names, None if labels is None else _labels_of(labels, table), label or labels)
-
-
-def _as_one(columns: Sequence[np.ndarray]) -> np.ndarray | None:
-    """Return one column as it is, and several targets as the columns of one array."""
-    if len(columns) < 2:
-        return columns[0] if columns else None
-    if any(column.dtype.kind not in "fiub" for column in columns):
-        raise InvalidInputError("Several target columns must all be numbers. Name one column of labels instead.")
-    return np.column_stack(columns)
-
-
-def _labels_of(spec: str, table: VectorTable) -> ColumnParts:
-    """Open the labels that FILE[:COLUMN] names; a name with a colon that exists is a file."""
-    alone = ":" not in spec or is_there(spec)
-    file, column = (spec, None) if alone else (spec.rpartition(":")[0], spec.rpartition(":")[2])
-    found = open_column(file, column)
-    if len(found) != table.rows:
-        raise InvalidInputError(f"'{spec}' has {len(found)} labels for the {table.rows} rows of '{table.path}'.")
-    return found
+    column = None
+    if labels is not None:  # FILE[:COLUMN]; a name with a colon that exists is a file
+        alone = ":" not in labels or is_there(labels)
+        column = open_column(*((labels, None) if alone else (labels.rpartition(":")[0], labels.rpartition(":")[2])))
+        if len(column) != table.rows:
+            raise InvalidInputError(f"'{labels}' has {len(column)} labels for the {table.rows} rows of '{table.path}'.")
+    return LabeledTable(table, names, column, label or labels)

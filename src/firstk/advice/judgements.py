@@ -134,11 +134,32 @@ def read_columns(
 
     `are_ids` tells whether two words are ids of a query and of a document: then the first line is no line of names.
     """
-    source, names = _source_of_pairs(path, spec)
+    source: File | None = spec
+    names: tuple[str, ...] = ()
+    if not is_there(spec):
+        file, _, words = spec.rpartition(":")
+        source, names = file or path, tuple(name.strip() for name in words.split(",") if name.strip())
+        if len(names) not in (2, 3):
+            raise InvalidInputError(
+                "Pairs are [FILE:]LEFT,RIGHT[,SCORE], two or three names of columns, or the name of a file. Got "
+                f"'{spec}'."
+            )
     if source is None:
         raise InvalidInputError(f"Judgements are FILE or FILE:QUERY,DOCUMENT[,GRADE], and '{spec}' names no file.")
     held = (None if names else _without_names(source, are_ids)) or load_columns(source)
-    names = names or _usual_names(source, list(held))
+    if not names:  # by their usual names, or all there are
+        every = list(held)
+        found = [[name for name in every if usual(name) in _USUAL[side]] for side in _USUAL]
+        rest = found[2] or ([name for name in every if name not in (*found[0], *found[1])] if len(every) == 3 else [])
+        if len(found[0]) == len(found[1]) == 1 and len(rest) < 2:
+            names = (found[0][0], found[1][0], *rest)
+        elif len(every) in (2, 3):
+            names = tuple(every)
+        else:
+            shown = ", ".join(map(repr, every[:20]))
+            raise InvalidInputError(
+                f"Which columns of '{source}' are the pairs? Say {source}:LEFT,RIGHT[,SCORE]. It has: {shown}."
+            )
     for name in names:
         if name not in held:
             raise missing_column(source, name, list(held))
@@ -217,33 +238,6 @@ def _name_rows_of(place: VectorSource, words: Sequence[str]) -> bool:
     return place.ids is None and all(word.isdecimal() for word in words)
 
 
-def _source_of_pairs(path: File | None, pairs: str) -> tuple[File | None, tuple[str, ...]]:
-    if is_there(pairs):
-        return pairs, ()
-    file, _, names = pairs.rpartition(":")
-    found = tuple(name.strip() for name in names.split(",") if name.strip())
-    if len(found) not in (2, 3):
-        raise InvalidInputError(
-            f"Pairs are [FILE:]LEFT,RIGHT[,SCORE], two or three names of columns, or the name of a file. Got '{pairs}'."
-        )
-    return file or path, found
-
-
-def _usual_names(source: File, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of queries, documents and maybe grades: by their usual names, or all there are."""
-    found = [[name for name in names if usual(name) in _USUAL[side]] for side in _USUAL]
-    if len(found[0]) == len(found[1]) == 1:
-        rest = found[2] or ([name for name in names if name not in (*found[0], *found[1])] if len(names) == 3 else [])
-        if len(rest) < 2:
-            return (found[0][0], found[1][0], *rest)
-    if len(names) in (2, 3):
-        return tuple(names)
-    shown = ", ".join(map(repr, names[:20]))
-    raise InvalidInputError(
-        f"Which columns of '{source}' are the pairs? Say {source}:LEFT,RIGHT[,SCORE]. It has: {shown}."
-    )
-
-
 def _names_rows(column: np.ndarray) -> bool:
     """Tell ids and row numbers from vectors, which csv files hold as lists in brackets."""
     if column.ndim != 1:
@@ -275,10 +269,11 @@ def _of_names(
                 f"{documents.X.shape[1]}."
             )
     sides = queries, documents
-    rows = [
-        _kept_places(side)[file_rows]
-        for side, file_rows in zip(sides, how.rows(columns[:2], [side.table for side in sides], source), strict=True)
-    ]
+    rows = []
+    for side, file_rows in zip(sides, how.rows(columns[:2], [side.table for side in sides], source), strict=True):
+        places = np.full(side.table.rows, -1)  # where each row of the file is among those that were read
+        places[side.rows] = np.arange(len(side.rows))
+        rows.append(places[file_rows])
     kept = np.flatnonzero((rows[0] >= 0) & (rows[1] >= 0))  # rows with NaN were dropped, and their pairs with them
     scores = None if len(columns) == 2 else _scores(columns[2], names[2], source, graded)[kept]
     if graded:
@@ -340,13 +335,6 @@ def read_side(path: File, place: VectorSource, *beside: str | None) -> RowsOfFil
     table = open_vectors(path, place.vectors, beside=names, nan=place.nan)
     batch = table.read(columns=())
     return RowsOfFile(half_as_single(batch.vectors), None, table, batch.rows)
-
-
-def _kept_places(side: RowsOfFile) -> np.ndarray:
-    """Return where each row of a file is among those that were read; -1 for rows that were dropped."""
-    places = np.full(side.table.rows, -1)
-    places[side.rows] = np.arange(len(side.rows))
-    return places
 
 
 def _scores(column: np.ndarray, name: str, source: File, graded: bool) -> np.ndarray:
@@ -444,7 +432,13 @@ class RowNames:
         named = self.columns()
         if named is None:
             return _settled(columns, tables, source)
-        _check_one_name(named, tables)
+        there = [name in load_columns(table.path) for name, table in zip(named, tables, strict=True)]
+        if named[0] == named[1] and there[0] != there[1]:
+            having, lacking = (tables[there.index(held)].path for held in (True, False))
+            raise InvalidInputError(
+                f"'{having}' has a column {named[0]!r}, and '{lacking}' has none. If the two files call their ids "
+                "differently: ids=QUERYCOLUMN,DOCUMENTCOLUMN."
+            )
         return [
             _ids(column, table, name, what, source)
             for column, table, name, what in zip(columns, tables, named, SIDES, strict=True)
@@ -453,9 +447,13 @@ class RowNames:
 
 def _settled(columns: Sequence[np.ndarray], tables: Sequence[VectorTable], source: object) -> list[np.ndarray]:
     """Try both readings; take the ids where they alone fit, or where both mean the same."""
+
+    def shown(at: int) -> str:
+        return " and ".join(str(column[at]) for column in columns)
+
     sides = list(zip(columns, tables, SIDES, strict=True))
-    ids = [_found_ids(column, table, what, source) for column, table, what in sides]
-    rows = [one.rows for one in ids if one.rows is not None]
+    found = [_found_ids(column, table, what, source) for column, table, what in sides]
+    rows = [ids for _, ids, _ in found if ids is not None]
     wrong = ""
     try:
         numbers = [_numbers(*side, source) for side in sides]
@@ -463,65 +461,54 @@ def _settled(columns: Sequence[np.ndarray], tables: Sequence[VectorTable], sourc
         numbers, wrong = [], str(error)
     if len(rows) == 2 and (not numbers or all(map(np.array_equal, rows, numbers))):
         return rows
-    if len(rows) == 2:
-        raise _two_readings(columns, tables, [str(one.column) for one in ids], rows, numbers, source)
+    if len(rows) == 2:  # entries that fit as ids and as row numbers, and mean other rows
+        at = int(np.flatnonzero((rows[0] != numbers[0]) | (rows[1] != numbers[1]))[0])
+        names = [name for name, _, _ in found]
+        places = dict.fromkeys(f"{name!r} of '{table.path}'" for name, table in zip(names, tables, strict=True))
+        raise InvalidInputError(
+            f"'{source}' can be read in two ways. Its entry {at} names {shown(at)}: as ids in {' and '.join(places)}, "
+            f"rows {rows[0][at]} and {rows[1][at]}; as row numbers, rows {numbers[0][at]} and {numbers[1][at]}. Say "
+            f"ids='{','.join(dict.fromkeys(names))}' or by_row=True."
+        )
     others = list(zip(columns, reversed(tables), SIDES, strict=True))
-    if not rows and tables[0] is not tables[1] and all(_found_ids(*one, source).rows is not None for one in others):
+    if not rows and tables[0] is not tables[1] and all(_found_ids(*one, source)[1] is not None for one in others):
         raise InvalidInputError(
             f"The queries of '{source}' are in '{tables[1].path}', and its documents in '{tables[0].path}'. Swap the "
             f"two files, or the two columns of '{source}'."
         )
+    reasons = [why for _, ids, why in found if ids is None]
     if numbers:
-        held = "; ".join(dict.fromkeys(one.why for one in ids if one.rows is None))
         raise InvalidInputError(
-            f"'{source}' names rows by numbers such as {_shown(columns, 0)}: ids or row numbers? {held}. Say "
-            "by_row=True if they are row numbers (from 0), or name the column that holds such ids with ids=."
+            f"'{source}' names rows by numbers such as {shown(0)}: ids or row numbers? "
+            f"{'; '.join(dict.fromkeys(reasons))}. Say by_row=True if they are row numbers (from 0), or name the "
+            "column that holds such ids with ids=."
         )
-    why = next(one.why for one in ids if one.rows is None)
     read_as_numbers = f" As row numbers: {wrong}" if all(column.dtype.kind in "iu" for column in columns) else ""
-    elsewhere = " Queries of another file: queries=." if tables[0] is tables[1] and ids[0].rows is None else ""
+    elsewhere = " Queries of another file: queries=." if tables[0] is tables[1] and found[0][1] is None else ""
     raise InvalidInputError(
-        f"{why[0].upper()}{why[1:]}. Name the column that holds such ids with ids=.{elsewhere}{read_as_numbers}"
+        f"{reasons[0][0].upper()}{reasons[0][1:]}. Name the column that holds such ids with ids=.{elsewhere}"
+        f"{read_as_numbers}"
     )
 
 
-def _check_one_name(named: tuple[str, str], tables: Sequence[VectorTable]) -> None:
-    """Raise an error, with the way out, where a column of ids is in one of two files alone."""
-    there = [name in load_columns(table.path) for name, table in zip(named, tables, strict=True)]
-    if named[0] == named[1] and there[0] != there[1]:
-        having, lacking = (tables[there.index(held)].path for held in (True, False))
-        raise InvalidInputError(
-            f"'{having}' has a column {named[0]!r}, and '{lacking}' has none. If the two files call their ids "
-            "differently: ids=QUERYCOLUMN,DOCUMENTCOLUMN."
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _Ids:
-    """The rows that ids name, by the column that has them; or why none has."""
-
-    column: str | None = None
-    rows: np.ndarray | None = None
-    why: str = ""
-
-
-def _found_ids(column: np.ndarray, table: VectorTable, what: str, source: object) -> _Ids:
-    """Look for the id column by the usual names."""
-    held = load_columns(table.path)
-    found: list[_Ids] = []
+def _found_ids(column: np.ndarray, table: VectorTable, what: str, source: object) -> tuple[str, np.ndarray | None, str]:
+    """Return the id column, by the usual names, with the rows that its ids name; or why there is none."""
+    held, found = load_columns(table.path), dict[str, np.ndarray]()
     why = f"'{source}' names a {what} by {str(column[:1].tolist()[0])!r}, and '{table.path}' has no column of ids"
     for name in (name for name in held if usual(name) in ID_NAMES and name not in table.members):
         try:
-            found.append(_Ids(name, _ids(column, table, name, what, source, held)))
+            found[name] = _ids(column, table, name, what, source, held)
         except InvalidInputError as error:
             why = f"by its column {name!r}, {str(error).rstrip('.')}"
-    if len(found) > 1 and not all(np.array_equal(found[0].rows, other.rows) for other in found[1:]):  # type: ignore[arg-type]
-        names = " and ".join(repr(one.column) for one in found)
+    if not found:
+        return "", None, why
+    first, *others = found
+    if not all(np.array_equal(found[first], found[other]) for other in others):
         raise InvalidInputError(
-            f"The {what}s of '{source}' are in {names} of '{table.path}', in other rows. Name the one that is meant "
-            f"with ids='{found[0].column}'."
+            f"The {what}s of '{source}' are in {' and '.join(map(repr, found))} of '{table.path}', in other rows. Name "
+            f"the one that is meant with ids='{first}'."
         )
-    return found[0] if found else _Ids(why=why)
+    return first, found[first], ""
 
 
 def usual(name: str) -> str:
@@ -577,28 +564,3 @@ def _numbers(column: np.ndarray, table: VectorTable, what: str, source: object) 
             f"{table.rows - 1}; {len(np.unique(numbers[outside])):,} are missing in all."
         )
     return numbers.astype(np.int64)
-
-
-def _two_readings(
-    columns: Sequence[np.ndarray],
-    tables: Sequence[VectorTable],
-    names: Sequence[str],
-    ids: Sequence[np.ndarray],
-    numbers: Sequence[np.ndarray],
-    source: object,
-) -> InvalidInputError:
-    """Build the error for entries that fit as ids and as row numbers, and mean other rows."""
-    at = int(np.flatnonzero((ids[0] != numbers[0]) | (ids[1] != numbers[1]))[0])
-    where = " and ".join(
-        dict.fromkeys(f"{name!r} of '{table.path}'" for name, table in zip(names, tables, strict=True))
-    )
-    option = names[0] if names[0] == names[1] else ",".join(names)
-    return InvalidInputError(
-        f"'{source}' can be read in two ways. Its entry {at} names {_shown(columns, at)}: as ids in {where}, rows "
-        f"{ids[0][at]} and {ids[1][at]}; as row numbers, rows {numbers[0][at]} and {numbers[1][at]}. Say "
-        f"ids='{option}' or by_row=True."
-    )
-
-
-def _shown(columns: Sequence[np.ndarray], at: int) -> str:
-    return " and ".join(str(column[at]) for column in columns)

@@ -6,12 +6,12 @@ sides; a search is evaluated among all documents, because that is where its code
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from firstk.advice.inputs import File, VectorSource, open_stream, read_held_out
+from firstk.advice.inputs import File, VectorSource, open_stream, read_rows
 from firstk.advice.judgements import Judged, as_search, read_judged, read_side
 from firstk.data.remote import place_of, shown_place
 from firstk.data.task import Data, Pairs, Rows, Search
@@ -48,21 +48,20 @@ class FileTask:
     def __init__(
         self,
         place: VectorSource,
+        source: Stream | Judged,
         train: Stream | Data | None,
         held_out: Data | None,
         said: str,
         *,
-        rows: int,
-        width: int,
-        itemsize: int,
         label: str | None = None,
         vectors: str = "",
         store: File | None = None,
-        notes: tuple[str, ...] = (),
+        notes: Sequence[str] = (),
     ):
-        self.place, self.train, self.rows, self.width, self.itemsize = place, train, rows, width, itemsize
-        self.label, self.vectors, self.store = label, vectors, store
-        self.notes = list(notes)
+        self.place, self.train, self.label, self.vectors = place, train, label, vectors
+        self.store: File | None = store or place.source if isinstance(source, Stream) else source.store
+        shape = (source.rows, source.width) if isinstance(source, Stream) else np.shape(source.data.stored)
+        (self.rows, self.width), self.itemsize, self.notes = shape, source.itemsize, list(notes)
         self._held_out, self._said = held_out, said
 
     def __repr__(self) -> str:
@@ -182,34 +181,29 @@ def open_task(place: VectorSource, held_out: float | str = HELD_OUT, seed: int =
     except ValueError:
         share = None
     if not place.judged:
-        return _of_rows(place, str(held_out), share, seed)
+        return (_of_rows if place.queries is None else _of_log)(place, str(held_out), share, seed)
     judged = read_judged(place)
-    facts: dict[str, Any] = {
-        "width": np.shape(judged.data.stored)[1],
-        "itemsize": judged.itemsize,
-        "store": judged.store,
-    }
     if isinstance(judged.data, Pairs):
-        return _of_pairs(place, judged, judged.data, str(held_out), share, seed, facts)
-    facts["rows"] = len(np.asarray(judged.data.documents))
+        return _of_pairs(place, judged, judged.data, str(held_out), share, seed)
     train, held, said = _divided_search(place, judged, judged.data, str(held_out), share, seed)
     said = "" if held is None else f"{judged.described(held)} {said}"
-    return FileTask(place, train, held, said, **facts)
+    return FileTask(place, judged, train, held, said)
 
 
 def _of_rows(place: VectorSource, held_out: str, share: float | None, seed: int) -> FileTask:
-    if place.queries is not None:
-        return _of_log(place, held_out, share, seed)
     stream, own = open_stream(place), None
     if share is None:
-        own = read_held_out(place, held_out)
-        _check_width(np.shape(own.X)[1], stream.width, held_out, place)
+        if place.labels is not None:
+            raise InvalidInputError(
+                "A held-out file has its labels in a column of its own: name the column with label=, or hold out a "
+                "share of the rows."
+            )
+        rows = read_rows(held_out, vectors=place.vectors, label=place.label, nan=place.nan)
+        own = Rows(rows.X, rows.y)
+        _check_width(rows.X.shape[1], stream.width, held_out, place)
     stream.parts = draw(stream.rows, share or 0.0, seed)
     said = f"of {held_out if share is None else f'{file_name(place.source)} (drawn at random, seed {seed})'}"
-    return FileTask(
-        place, stream, own, said, rows=stream.rows, width=stream.width, itemsize=stream.itemsize,
-        label=stream.label, vectors=stream.vectors, store=place.source,
-    )  # fmt: skip
+    return FileTask(place, stream, stream, own, said, label=stream.label, vectors=stream.vectors)
 
 
 def _of_log(place: VectorSource, held_out: str, share: float | None, seed: int) -> FileTask:
@@ -227,20 +221,12 @@ def _of_log(place: VectorSource, held_out: str, share: float | None, seed: int) 
         drawn = draw(len(log), share, seed).held
         held, log = log[drawn], np.delete(log, drawn, axis=0)
     stream.parts, stream.queries = draw(stream.rows, 0.0, seed), log if len(log) else None
-    return FileTask(
-        place, stream, Search(held, np.empty((0, stream.width))) if len(held) else None, f"of {name}",
-        rows=stream.rows, width=stream.width, itemsize=stream.itemsize, vectors=stream.vectors, store=place.source,
-    )  # fmt: skip
+    search = Search(held, np.empty((0, stream.width))) if len(held) else None
+    return FileTask(place, stream, stream, search, f"of {name}", vectors=stream.vectors)
 
 
 def _of_pairs(
-    place: VectorSource,
-    judged: Judged,
-    pairs: Pairs,
-    held_out: str,
-    share: float | None,
-    seed: int,
-    facts: dict[str, Any],
+    place: VectorSource, judged: Judged, pairs: Pairs, held_out: str, share: float | None, seed: int
 ) -> FileTask:
     """Divide scored pairs by their left sides."""
     parts = draw_groups(judged.lefts, share or 0.0, seed)
@@ -251,19 +237,17 @@ def _of_pairs(
         own = read_judged(replace(place, pairs=held_out)).data
         if not isinstance(own, Pairs):
             raise InvalidInputError(f"'{held_out}' holds pairs without scores, and those to learn from have scores.")
-        _check_width(np.shape(own.right)[1], facts["width"], held_out, place)
+        _check_width(np.shape(own.right)[1], np.shape(pairs.right)[1], held_out, place)
         train, held, said = pairs, own, f"of {held_out}"
     if judged.store is not None and len(np.unique(np.asarray(pairs.scores))) <= MOST_GRADES:
         said += "; if scores are grades of relevance, relevance= evaluates by search among all rows"
-    if held is not None:
-        known = {row.tobytes() for row in np.asarray(train.right)}
-        seen = sum(row.tobytes() in known for row in np.asarray(held.right))
-        note = (
-            f"{seen} of {held.n} held-out pairs have a right side that is in the training pairs as well: on those a "
-            "fit can score by remembering it."
-        )
-        return FileTask(place, train, held, said, rows=pairs.n, notes=(note,) if seen else (), **facts)
-    return FileTask(place, train, held, said, rows=pairs.n, **facts)
+    known = {row.tobytes() for row in np.asarray(train.right)}
+    seen = 0 if held is None else sum(row.tobytes() in known for row in np.asarray(held.right))
+    note = (
+        f"{seen} of {0 if held is None else held.n} held-out pairs have a right side that is in the training pairs as "
+        "well: on those a fit can score by remembering it."
+    )
+    return FileTask(place, judged, train, held, said, notes=(note,) if seen else ())
 
 
 def _divided_search(
@@ -292,8 +276,9 @@ def _divided_search(
     if not isinstance(other, Search):
         raise InvalidInputError(f"'{held_out}' holds scored pairs, and what is to be learned from are searches.")
     _check_width(np.shape(other.documents)[1], np.shape(search.documents)[1], held_out, place)
+    asked_vectors = np.asarray(other.queries)[np.unique(np.asarray(other.relevance)[:, 0])]
     # Queries of both files that are the same vector are the same query: they are not learned from.
-    taught = np.isin(query_hashes(np.asarray(search.queries)), query_hashes(_asked_vectors(other)))
+    taught = np.isin(query_hashes(np.asarray(search.queries)), query_hashes(asked_vectors))
     train = search.only(~taught)
     _check_positives(train, judged)
     count = len(np.intersect1d(asked, np.flatnonzero(taught)))
@@ -304,10 +289,6 @@ def _divided_search(
         left, right, store = map(np.asarray, (*held_search.positives.arrays, search.documents))
         held_search = as_search(left, right, store)
     return train, held_search, f"Judgements of {name} were held out.{also}"
-
-
-def _asked_vectors(search: Search) -> np.ndarray:
-    return np.asarray(search.queries)[np.unique(np.asarray(search.relevance)[:, 0])]
 
 
 def _check_positives(train: Search, judged: Judged) -> None:

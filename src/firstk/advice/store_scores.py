@@ -68,22 +68,28 @@ def as_compared(precision: str, Z: np.ndarray, *, unit: bool = False, seed: int 
     whole = unit_rows(Z).astype(np.float32)
     if precision == "scalar":
         least, step = float(whole.min()), float(np.ptp(whole)) / 255 or 1.0
-        return Storage(lambda codes: _steps(unit_rows(codes), least, step))
+
+        def steps(codes: np.ndarray) -> np.ndarray:
+            places = np.clip(np.rint((unit_rows(codes) - least) / step), 0, 255)
+            return (places * step + least).astype(np.float32)
+
+        return Storage(steps)
     center = whole.mean(axis=0)
     rotation = np.linalg.qr(np.random.default_rng(seed).normal(size=(Z.shape[1],) * 2))[0].astype(np.float32)
-    return Storage(lambda codes: _rotated_bits(unit_rows(codes).astype(np.float32), center, rotation), _asked_of_bits)
+
+    def asked(queries: np.ndarray) -> np.ndarray:
+        ends = np.tile(np.array([1, 0], dtype=np.float32), (len(queries), 1))
+        return np.column_stack([unit_rows(queries), ends]).astype(np.float32)
+
+    return Storage(lambda codes: _rotated_bits(unit_rows(codes).astype(np.float32), center, rotation), asked)
 
 
 def _signs(codes: np.ndarray) -> np.ndarray:
     return np.where(codes > 0, np.float32(1), np.float32(-1))
 
 
-def _steps(codes: np.ndarray, least: float, step: float) -> np.ndarray:
-    return (np.clip(np.rint((codes - least) / step), 0, 255) * step + least).astype(np.float32)
-
-
 def _rotated_bits(codes: np.ndarray, center: np.ndarray, rotation: np.ndarray) -> np.ndarray:
-    """Return rows of one norm whose products with `_asked_of_bits` rank as the estimated distances do."""
+    """Return rows of one norm whose products with queries, 1 and 0 rank as the estimated distances do."""
     apart = codes - center
     rotated = apart @ rotation
     squares = np.einsum("ij,ij->i", rotated, rotated)
@@ -95,11 +101,6 @@ def _rotated_bits(codes: np.ndarray, center: np.ndarray, rotation: np.ndarray) -
     # about 2.5 |u| long: those beyond 8 are next to impossible.
     longest = np.float32(64)
     return np.column_stack([rows, np.sqrt(np.maximum(longest - norms, 0))]).astype(np.float32)
-
-
-def _asked_of_bits(queries: np.ndarray) -> np.ndarray:
-    ends = np.tile(np.array([1, 0], dtype=np.float32), (len(queries), 1))
-    return np.column_stack([unit_rows(queries), ends]).astype(np.float32)
 
 
 def can_rescore(data: Data, metric: str) -> TypeGuard[Rows | Search]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
-from itertools import pairwise
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -19,7 +19,6 @@ from firstk._base.rows import unit_rows
 from firstk.bits.embedded import Embedded
 from firstk.data.files import open_vectors
 from firstk.data.files.contract import CodeRecord
-from firstk.data.files.vector_table import VectorTable
 from firstk.data.precision import Precision
 from firstk.data.task import Data
 from firstk.encoder.fitted import FittedEncoder
@@ -145,25 +144,18 @@ def shared_roundings(precision: Precision, Z: np.ndarray, ks: Sequence[int]) -> 
     >>> [ks for ks, _ in shared_roundings(PRECISIONS["int8"], Z, [1, 2, 3])]
     [[1, 2], [3]]
     """
-    if not len(ks):
-        return
     fitted = [precision.fit(Z[:, :k]) for k in ks]
-    run = [ks[0]]
-    for (short, long), k in zip(pairwise(fitted), ks[1:], strict=True):
-        if not is_cut(short, long):
+    run: list[int] = []
+    for k, short, long in zip(ks, fitted, [*fitted[1:], None], strict=False):
+        run.append(k)
+        longer: Mapping[str, Any] = {} if long is None else long.record()
+        cut = long is not None and all(
+            longer[name][: len(value)] == value if isinstance(value, list) else longer[name] == value
+            for name, value in short.record().items()
+        )
+        if not cut:
             yield run, short
             run = []
-        run.append(k)
-    yield run, fitted[-1]
-
-
-def is_cut(short: Precision, long: Precision) -> bool:
-    """Tell whether a fitted precision is that of the first coordinates of another: all that was fitted is the same."""
-    longer: Mapping[str, Any] = long.record()
-    return all(
-        longer[name][: len(value)] == value if isinstance(value, list) else longer[name] == value
-        for name, value in short.record().items()
-    )
 
 
 # -- bytes -------------------------------------------------------------------------------------------------------
@@ -197,14 +189,6 @@ class BitStrings:
         self._bits: dict[tuple[object, ...], tuple[np.ndarray, np.ndarray]] = {}
         self._lock = Lock()
 
-    def sizes(self, wanted: Iterable[int]) -> list[int]:
-        """Return the numbers of bytes, of those wanted, that the code has."""
-        return sorted({size for size in wanted if size <= self.quantizer.bytes})
-
-    def coordinates(self, size: int) -> int:
-        """Return how many coordinates have bits."""
-        return len(self.quantizer.at(size).embedded.used)
-
     def storage(self, size: int) -> Storage:
         """Return what so many bytes do to stored codes, and what is left of queries."""
         return Storage(
@@ -213,26 +197,17 @@ class BitStrings:
 
     def _whole(self, Z: np.ndarray) -> np.ndarray:
         """Return the bits of codes, at all bytes; those of one array are made once for all sizes."""
+        offset, d = self.quantizer.stored.offset, self.quantizer.embedded.trees.d
+
+        def bits(rows: np.ndarray) -> np.ndarray:
+            codes = rows if offset is None else rows[:, :d] - offset[:d]
+            return self.quantizer.embedded.quantise(unit_rows(codes) if self.quantizer.encoder.normalized else codes)
+
         place = (Z.__array_interface__["data"][0], Z.shape, Z.strides, Z.dtype)
         with self._lock:
             if place not in self._bits:
-                self._bits[place] = Z, _by_blocks(self._bits_of, Z)  # with Z, lest another array take its place
+                self._bits[place] = Z, _by_blocks(bits, Z)  # with Z, lest another array take its place
             return self._bits[place][1]
-
-    def _bits_of(self, Z: np.ndarray) -> np.ndarray:
-        offset, d = self.quantizer.stored.offset, self.quantizer.embedded.trees.d
-        codes = Z if offset is None else Z[:, :d] - offset[:d]
-        return self.quantizer.embedded.quantise(unit_rows(codes) if self.quantizer.encoder.normalized else codes)
-
-
-def bit_strings(
-    encoder: FittedEncoder, data: Data, *, compares: bool, rows: MatrixLike | None = None
-) -> BitStrings | None:
-    """Return the embedded bits of an encoder; None where it has no cells for them, or too little for a byte."""
-    try:
-        return BitStrings(encoder, data, compares=compares, rows=rows)
-    except InvalidInputError:
-        return None
 
 
 def product_quantizers(rows: np.ndarray, seed: int = 0) -> Iterator[tuple[int, Storage]]:
@@ -253,15 +228,12 @@ def product_quantizers(rows: np.ndarray, seed: int = 0) -> Iterator[tuple[int, S
         quantizer.cp.min_points_per_centroid = 1  # no warning for each group of columns where rows are few
         quantizer.cp.niter = ROUNDS
         quantizer.train(sample)
-        yield size, Storage(_through(quantizer))
 
+        def stored(Z: np.ndarray, quantizer: Any = quantizer) -> np.ndarray:
+            unit = np.ascontiguousarray(unit_rows(Z), dtype=np.float32)
+            return np.asarray(quantizer.decode(quantizer.compute_codes(unit)))
 
-def _through(quantizer: Any) -> Callable[[np.ndarray], np.ndarray]:
-    def stored(Z: np.ndarray) -> np.ndarray:
-        unit = np.ascontiguousarray(unit_rows(Z), dtype=np.float32)
-        return np.asarray(quantizer.decode(quantizer.compute_codes(unit)))
-
-    return stored
+        yield size, Storage(stored)
 
 
 # Rows that are read back, and the fewest of which neighbors are worth a number.
@@ -299,7 +271,10 @@ def read_back(
         without help.
     """
     table = open_vectors(source, vectors, nan="drop")
-    codes = _opened(written, table.vectors)
+    codes = None
+    for column in (table.vectors, None):  # it has the name that the vectors had, where the format has names
+        with suppress(InvalidInputError):
+            codes = open_vectors(written, column) if codes is None else codes
     if codes is None:
         return None
     record = CodeRecord.read(written, codes.metadata)
@@ -321,13 +296,3 @@ def read_back(
     truth = nearest_neighbors(X, X, NEIGHBORS, exclude_self=True)
     kept = neighbor_recall(Z, asked, truth, ks=[k], exclude_self=True)
     return ReadBack(float(kept[-1]), n)
-
-
-def _opened(path: str | Path, name: str) -> VectorTable | None:
-    """Open codes: their column has the name that the vectors had, where the format has names."""
-    for column in (name, None):
-        try:
-            return open_vectors(path, column)
-        except InvalidInputError:
-            continue
-    return None

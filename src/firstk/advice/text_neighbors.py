@@ -32,26 +32,23 @@ class TextNeighbors:
         The queries, and the class of each.
     stored_texts, stored_labels : tuple of str
         Of the rows that are searched.
-    raw : ndarray of int of shape (queries, neighbors)
-        Rows found by all numbers, nearest first.
-    by_prefix : mapping from names of codes to ndarray of int of shape (d, queries, neighbors)
-        Rows found by the first k coordinates, in entry k - 1.
+    found : mapping from names of codes to ndarray of int of shape (d, queries, neighbors)
+        Rows found by the first k coordinates, in entry k - 1, nearest first; "" has those of all numbers, in one entry.
     """
 
     texts: tuple[str, ...]
     labels: tuple[str, ...]
     stored_texts: tuple[str, ...]
     stored_labels: tuple[str, ...]
-    raw: np.ndarray
-    by_prefix: Mapping[str, np.ndarray]
+    found: Mapping[str, np.ndarray]
 
     def of_raw(self, query: int) -> np.ndarray:
         """Return the rows that all numbers find, nearest first."""
-        return self.raw[query]
+        return self.at("", 1, query)
 
     def at(self, code: str, k: int, query: int) -> np.ndarray:
         """Return the rows that the first k coordinates of a code find, of its longest prefix if it is shorter."""
-        found = self.by_prefix[code]
+        found = self.found[code]
         return found[min(k, len(found)) - 1, query]
 
 
@@ -92,22 +89,17 @@ def neighbors_of_texts(
         raise InvalidInputError(
             f"n_neighbors must be an int from 1 to {len(stored)}, the number of stored rows. Got {n_neighbors!r}."
         )
-    found = {
-        name: _nearest(encoder.encode(queries, side="query"), encoder.encode(stored), n_neighbors)
-        for name, encoder in codes.items()
-    }
-    raw = _nearest(queries, stored, n_neighbors, every=False)[-1]
-    return TextNeighbors(tuple(texts), tuple(labels), tuple(stored_texts), tuple(stored_labels), raw, found)
 
+    def nearest(asked: np.ndarray, among: np.ndarray, lengths: Sequence[int]) -> np.ndarray:
+        found = np.empty((len(lengths), len(asked), n_neighbors), np.int64)
+        for place, k in enumerate(lengths):
+            left, right = (X[:, :k].astype(np.float64) for X in (asked, among))
+            norms = np.linalg.norm(left, axis=1)[:, None] * np.linalg.norm(right, axis=1)
+            cosines = np.divide(left @ right.T, norms, out=np.zeros_like(norms), where=norms > 0)
+            found[place] = np.argsort(-np.round(cosines, ROUNDING), axis=1, kind="stable")[:, :n_neighbors]
+        return found
 
-def _nearest(queries: np.ndarray, stored: np.ndarray, count: int, *, every: bool = True) -> np.ndarray:
-    """Return the rows of the largest cosines, of shape (prefixes, queries, count); with every=False of all numbers."""
-    d = stored.shape[1]
-    lengths = range(1, d + 1) if every else (d,)
-    found = np.empty((len(lengths), len(queries), count), np.int64)
-    for place, k in enumerate(lengths):
-        left, right = (X[:, :k].astype(np.float64) for X in (queries, stored))
-        norms = np.linalg.norm(left, axis=1)[:, None] * np.linalg.norm(right, axis=1)
-        cosines = np.divide(left @ right.T, norms, out=np.zeros_like(norms), where=norms > 0)
-        found[place] = np.argsort(-np.round(cosines, ROUNDING), axis=1, kind="stable")[:, :count]
-    return found
+    found = {"": nearest(queries, stored, [stored.shape[1]])}
+    for name, encoder in codes.items():
+        found[name] = nearest(encoder.encode(queries, side="query"), encoder.encode(stored), range(1, encoder.d + 1))
+    return TextNeighbors(tuple(texts), tuple(labels), tuple(stored_texts), tuple(stored_labels), found)

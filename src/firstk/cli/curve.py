@@ -111,8 +111,8 @@ def curve(
     precision.
     """
     from firstk._base.checks import check_choice
-    from firstk.advice.evaluation_data import Request, read_for
-    from firstk.advice.fit_report import Asked, report_on
+    from firstk.advice.evaluation_data import read_for
+    from firstk.advice.fit_report import report_on
     from firstk.advice.threshold import matched_threshold
     from firstk.data.task import Pairs
     from firstk.encoder.fitted import FittedEncoder
@@ -132,10 +132,12 @@ def curve(
         # Labels of the reference are a column of it, or a file of their own.
         reference, labels = file, column if is_there(column) else f"{file}:{column}"
     with step_progress(None, quiet=quiet or json, what="evaluating") as begin, warnings_as_notes():
-        task = read_for(encoder, Request(place, reference, labels, most, metric))
+        task = read_for(encoder, place, reference=reference, reference_labels=labels, most=most, metric=metric)
         baselines, notes = _baselines(encoder, task, metric)
-        settings = {"product_quantizer": True, "rows": rows, "most_pairs": None, "baselines": baselines, "store": store}
-        found, refusal = report_on(encoder, task, Asked(limits, metric, settings, details=explain), begin)
+        settings = {"product_quantizer": True, "most_pairs": None, "baselines": baselines, "store": store}
+        found, refusal = report_on(
+            encoder, task, limits, metric=metric, settings=settings, details=explain, progress=begin
+        )
         cut = None
         if threshold is not None:
             own = None if found.choice is None else found.choice.own

@@ -97,7 +97,7 @@ def fit(
     objective? firstk diagnose tries them all.
     """
     from firstk.advice.evaluate import expected_seconds
-    from firstk.advice.fit_report import Asked, report_on
+    from firstk.advice.fit_report import report_on
     from firstk.advice.read import open_task
     from firstk.data.stores import find_store
     from firstk.data.task import Rows
@@ -149,7 +149,7 @@ def fit(
             if not (quiet or as_json) and (seconds := expected_seconds(encoder.encoder_, task.held_out)) > WORTH_SAYING:
                 typer.echo(f"firstk: evaluating takes about {seconds:.0f} seconds.", err=True)
             with step_progress(None, quiet=not shown, what="evaluating") as begin:
-                report, _ = report_on(encoder, task, Asked(limits, settings=evaluated, image_shape=shape), begin)
+                report, _ = report_on(encoder, task, limits, settings=evaluated, image_shape=shape, progress=begin)
             notes = tuple(map(options.in_options, report.notes))
             report = replace(report, notes=notes, options=recorded_options(place, shared=True))
         if report is not None:

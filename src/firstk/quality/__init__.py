@@ -6,32 +6,11 @@ the same choice. How codes are scored is in `advice` and `metrics`; the sentence
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from firstk._base.lazy_names import lazy_names
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "firstk.quality.paired": [
-            "CONFIDENCE",
-            "DEVIATIONS",
-            "DRAWS",
-            "ROUNDING",
-            "TOLERANCE",
-            "Difference",
-            "interval",
-            "select",
-        ],
-    },
-)
-
-if TYPE_CHECKING:
-    from firstk.quality.paired import CONFIDENCE as CONFIDENCE
-    from firstk.quality.paired import DEVIATIONS as DEVIATIONS
-    from firstk.quality.paired import DRAWS as DRAWS
-    from firstk.quality.paired import ROUNDING as ROUNDING
-    from firstk.quality.paired import TOLERANCE as TOLERANCE
-    from firstk.quality.paired import Difference as Difference
-    from firstk.quality.paired import interval as interval
-    from firstk.quality.paired import select as select
+from firstk.quality.paired import CONFIDENCE as CONFIDENCE
+from firstk.quality.paired import DEVIATIONS as DEVIATIONS
+from firstk.quality.paired import DRAWS as DRAWS
+from firstk.quality.paired import ROUNDING as ROUNDING
+from firstk.quality.paired import TOLERANCE as TOLERANCE
+from firstk.quality.paired import Difference as Difference
+from firstk.quality.paired import interval as interval
+from firstk.quality.paired import select as select

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int, is_real
-from firstk._base.json_records import Allowed, Count, JsonRecord, Name, NonNegative, check_fields
+from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int
+from firstk._base.json_records import Allowed, Count, JsonRecord, Name, check_fields
 from firstk.data.precision import PRECISIONS
 from firstk.data.stores import FORMULAS
 from firstk.exceptions import InvalidInputError
@@ -36,8 +36,6 @@ class Point:
     bytes : int
         Of one stored vector; points are ranked by these.
     score : float
-    seconds : float, optional
-        Of one exact search, where that was measured.
     code : str
         Whose code it is: "" for the encoder's own, else the name of a baseline, or "raw vectors".
     stored_once : int, optional
@@ -54,7 +52,6 @@ class Point:
     precision: str
     bytes: Count
     score: float
-    seconds: NonNegative | None = None
     code: str = ""
     queries: str = "float32"
     stored_once: Annotated[int, Allowed("an int of at least 0", lambda n: n >= 0)] | None = None
@@ -126,8 +123,6 @@ class Limits:
         Of which score, as in `PrefixCurve.smallest`.
     bytes_per_vector : int, optional
         The most that a stored vector may take.
-    seconds : float, optional
-        The most that one exact search may take.
     k : int, optional
         This prefix length.
     precisions : tuple of str
@@ -139,23 +134,19 @@ class Limits:
     keep: float | None = None
     relative_to: str = "auto"
     bytes_per_vector: int | None = None
-    seconds: float | None = None
     k: int | None = None
     precisions: tuple[str, ...] = tuple(PRECISIONS)
     binary_queries: bool = False
 
     def __post_init__(self) -> None:
-        if all(limit is None for limit in (self.keep, self.bytes_per_vector, self.seconds, self.k)):
+        if all(limit is None for limit in (self.keep, self.bytes_per_vector, self.k)):
             object.__setattr__(self, "keep", KEEP)
         if self.keep is not None:
             check_fraction(self.keep, "keep", "choose", open_left=True)
         check_choice(self.relative_to, REFERENCES, "relative_to", "choose")
-        if self.seconds is not None and (not is_real(self.seconds) or self.seconds <= 0):
-            raise bad_parameter("seconds", "choose", "a positive number", self.seconds)
-        if self.bytes_per_vector is not None and (not is_int(self.bytes_per_vector) or self.bytes_per_vector < 1):
-            raise bad_parameter("bytes_per_vector", "choose", "an int of at least 1", self.bytes_per_vector)
-        if self.k is not None and (not is_int(self.k) or self.k < 1):
-            raise bad_parameter("k", "choose", "an int of at least 1", self.k)
+        for name, value in (("bytes_per_vector", self.bytes_per_vector), ("k", self.k)):
+            if value is not None and (not is_int(value) or value < 1):
+                raise bad_parameter(name, "choose", "an int of at least 1", value)
         object.__setattr__(self, "precisions", tuple(self.precisions))
         for name in self.precisions:
             check_choice(name, PRECISIONS, "precision", "choose")

@@ -9,8 +9,8 @@ Tibshirani, An Introduction to the Bootstrap, chapter 17).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -63,11 +63,11 @@ def choose(table: Evaluation, limits: Limits) -> Choice:
                 f"Use {way}."
             )
         found = replace(found, shares=np.array([point.score for point in table.points]), draws=found.draws[:0])
-    own = _allowed(table, limits, own=True)
     # PCA and uncentred SVD are as simple as each other.
     as_simple = tuple(code for name, code in SOLVED.items() if table.label in SOLVED and name != table.label)
     rule = _Rule(found, limits, _shares_over_all(table, limits.relative_to), as_simple)
-    offers = _offers(rule, table, own, _allowed(table, limits, own=False) & (limits.k is None))
+    own, others = (_allowed(table, limits, own=own) for own in (True, False))
+    offers = rule.offers(own, others & (limits.k is None), simpler_codes(table.label))
     if whole <= 0:
         offers = [replace(offer, share=None, low=None, high=None) for offer in offers if offer.reason != "share"]
     chosen = next((offer for offer in offers if offer.reason in ("cheapest", "best")), None)
@@ -78,39 +78,6 @@ def choose(table: Evaluation, limits: Limits) -> Choice:
         needed=_needed(chosen, limits.keep, table.n_evaluated),
         **facts,
     )
-
-
-def _offers(rule: _Rule, table: Evaluation, own: np.ndarray, others: np.ndarray) -> list[Offer]:
-    """Return what is named, the advice first."""
-    limits, every_other = rule.limits, others
-    chosen = rule.choose(own)
-    others = others & ~rule.unproven(chosen)
-    better = rule.choose(own | others) if others.any() else None
-    if better is not None and not rule.is_better(better, chosen, own, others):
-        better = None
-    simpler = others & np.isin([point.code for point in table.points], [RAW, *simpler_codes(table.label)])
-    level = None if chosen is None or better is not None else rule.level(simpler, chosen)
-    offers = []
-    for reason, place in (("better", better), ("simpler", level)):
-        if place is not None:
-            offers.append(rule.described(place, own | others, reason))
-    if chosen is not None:
-        offers.append(rule.described(chosen, own, "best" if limits.keep is None else "cheapest"))
-        if offers[-1].low is not None and offers[-1].low < (limits.keep or 0.0) - ROUNDING:
-            offers += rule.safe(own, chosen)
-        if not offers[0].point.code and (rival := rule.rival(every_other, chosen)) is not None:
-            offers.append(rule.plain(rival, "ahead" if rule.is_ahead(rival, chosen) else "behind"))
-    if offers and (rounded := rule.rounded(offers[0].point)) is not None:
-        offers.append(rule.plain(rounded, "rounded"))
-    everything = own if own.any() else np.array([point.own for point in table.points])
-    offers.append(rule.plain(rule.highest(np.flatnonzero(everything)), "most"))
-    if limits.keep is not None:
-        for share in SHARES:
-            asked = replace(rule, limits=Limits(share, precisions=limits.precisions))
-            place = asked.choose(own)
-            if place is not None and (offer := asked.described(place, own, "share")).noise <= 1 - share:
-                offers.append(replace(offer, asked=share))
-    return offers
 
 
 # -- shares ------------------------------------------------------------------------------------------------------
@@ -224,21 +191,17 @@ def evidence(table: Evaluation, relative_to: str = "auto") -> tuple[Evidence, st
     return Evidence(points, shares, drawn, table.n_evaluated, raw, 1.0 if perfect else np.inf), name, whole
 
 
-def _shares_over_all(table: Evaluation, relative_to: str) -> Callable[[int], float | None]:
-    """Return what gives the share of a point over all queries; None where the choice is on all of them already."""
+def _shares_over_all(table: Evaluation, relative_to: str) -> dict[int, float]:
+    """Return the share of each point over all queries; nothing where the choice is on all of them already."""
     if table.over_all is None:
-        return lambda place: None
+        return {}
     try:
         found, _, whole = evidence(table.over_all, relative_to)
     except InvalidInputError:
-        return lambda place: None
-    places = {point.key: i for i, point in enumerate(table.over_all.points)}
-
-    def share(place: int) -> float | None:
-        at = places.get(table.points[place].key)
-        return None if at is None or whole <= 0 else float(found.shares[at])
-
-    return share
+        return {}
+    keys = [point.key for point in found.points] if whole > 0 else []
+    shares = dict(zip(keys, found.shares.tolist(), strict=False))
+    return {i: shares[point.key] for i, point in enumerate(table.points) if point.key in shares}
 
 
 # -- the rule ----------------------------------------------------------------------------------------------------
@@ -250,7 +213,8 @@ class _Rule:
 
     found: Evidence
     limits: Limits
-    over_all: Callable[[int], float | None] = lambda place: None
+    # Shares over all queries, where the choice is on searches for new documents.
+    over_all: Mapping[int, float] = field(default_factory=dict)
     # Codes that are no simpler than the encoder's own: worth a new fit only where they are clearly ahead.
     as_simple: tuple[str, ...] = ()
 
@@ -279,56 +243,73 @@ class _Rule:
         place = order[(left >= left.max(axis=1, keepdims=True) - ROUNDING).argmax(axis=1)]
         return np.where(kept.any(axis=1), place, -1)
 
+    def offers(self, own: np.ndarray, others: np.ndarray, simpler_codes: Sequence[str]) -> list[Offer]:
+        """Return what is named, the advice first: of the encoder's `own` points, and of `others` within the limits."""
+        found, points, limits = self.found, self.found.points, self.limits
+        chosen, proven = self.choose(own), others
+        if chosen is not None and limits.keep is None:
+            # Codes as simple as the encoder's own are no advice unless they are clearly above the one chosen. Where a
+            # share is to be kept, fewer bytes are what counts.
+            proven = others & np.array(
+                [point.code not in self.as_simple or found.ahead(i, chosen).clear for i, point in enumerate(points)]
+            )
+        better = self.choose(own | proven) if proven.any() else None
+        if better is not None and not self.is_better(better, chosen, own, proven):
+            better = None
+        simpler = proven & np.isin([point.code for point in points], [RAW, *simpler_codes])
+        level = None if chosen is None or better is not None else self.level(simpler, chosen)
+        offers = [
+            self.described(place, reason, own | proven)
+            for reason, place in (("better", better), ("simpler", level))
+            if place is not None
+        ]
+        if chosen is not None:
+            offers.append(self.described(chosen, "best" if limits.keep is None else "cheapest", own))
+            if offers[-1].low is not None and offers[-1].low < (limits.keep or 0.0) - ROUNDING:
+                offers += self.safe(own, chosen)
+            # The best of other codes within the limit of bytes, or in no more than the one chosen takes.
+            most = None if limits.keep is not None else limits.bytes_per_vector
+            within = np.flatnonzero(others & (self._size <= (most or self._size[chosen])))
+            if not offers[0].point.code and len(within):
+                ahead = found.ahead(rival := self.highest(within), chosen)
+                reason = "ahead" if ahead.value > ROUNDING and not ahead.clear else "behind"
+                offers.append(self.described(rival, reason))
+        if offers and (bits := offers[0].point).precision == "binary" and not bits.form:
+            alike = replace(bits, queries="binary").key  # the same bits, with queries that are bits as well
+            offers += [self.described(i, "rounded") for i, point in enumerate(points) if point.key == alike]
+        everything = own if own.any() else np.array([point.own for point in points])
+        offers.append(self.described(self.highest(np.flatnonzero(everything)), "most"))
+        for share in SHARES if limits.keep is not None else ():
+            asked = replace(self, limits=Limits(share, precisions=limits.precisions))
+            place = asked.choose(own)
+            if place is not None and (offer := asked.described(place, "share", own)).noise <= 1 - share:
+                offers.append(replace(offer, asked=share))
+        return offers
+
     def choose(self, allowed: np.ndarray) -> int | None:
         """Return the position of the point that is chosen; None where none is."""
         place = int(self._chosen(self.found.shares[None], allowed)[0])
         return None if place < 0 else place
 
-    def described(self, place: int, allowed: np.ndarray, reason: str) -> Offer:
-        """Return a point that was chosen among `allowed`, less the optimism of choosing, and its interval."""
-        found, optimism, spread = self.found, 0.0, 0.0
-        if len(found.draws) and place != found.whole:
-            again = self._chosen(found.draws, allowed)
-            drawn = np.flatnonzero(again >= 0)
-            if len(drawn):
-                flattered = found.draws[drawn, again[drawn]] - found.shares[again[drawn]]
-                optimism, spread = float(flattered.mean()), float(flattered.std())
-        return self._offer(place, float(found.shares[place]) - optimism, max(spread, float(found.noise[place])), reason)
-
-    def plain(self, place: int, reason: str) -> Offer:
-        """Return a point with its share as it was measured."""
-        return self._offer(place, float(self.found.shares[place]), float(self.found.noise[place]), reason)
-
-    def _offer(self, place: int, share: float, noise: float, reason: str) -> Offer:
-        point, over_all = self.found.points[place], self.over_all(place)
-        if not len(self.found.draws) or place == self.found.whole:
+    def described(self, place: int, reason: str, allowed: np.ndarray | None = None) -> Offer:
+        """Return a point with its share and interval; what was chosen among `allowed`, less what choosing adds."""
+        found, optimism, noise = self.found, 0.0, float(self.found.noise[place])
+        point, share, over_all = found.points[place], float(found.shares[place]), self.over_all.get(place)
+        if not len(found.draws) or place == found.whole:
             return Offer(point, reason, share, over_all=over_all)
-        share = min(max(0.0, share), self.found.most)
-        low, high = max(0.0, share - DEVIATIONS * noise), min(share + DEVIATIONS * noise, self.found.most)
+        again = np.empty(0, dtype=int) if allowed is None else self._chosen(found.draws, allowed)
+        drawn = np.flatnonzero(again >= 0)
+        if len(drawn):
+            flattered = found.draws[drawn, again[drawn]] - found.shares[again[drawn]]
+            optimism, noise = float(flattered.mean()), max(float(flattered.std()), noise)
+        share = min(max(0.0, share - optimism), found.most)
+        low, high = max(0.0, share - DEVIATIONS * noise), min(share + DEVIATIONS * noise, found.most)
         return Offer(point, reason, share, low, high, over_all)
 
     def highest(self, places: np.ndarray) -> int:
         """Return the first of the positions whose share is the highest, up to rounding."""
         shares = self.found.shares[places]
         return int(places[(shares >= shares.max() - ROUNDING).argmax()])
-
-    def rounded(self, point: Point) -> int | None:
-        """Return the position of the same bits with queries that are bits as well; None where there is none."""
-        if point.precision != "binary" or point.form:
-            return None
-        alike = replace(point, queries="binary")
-        return next((i for i, other in enumerate(self.found.points) if other.key == alike.key), None)
-
-    def rival(self, others: np.ndarray, chosen: int) -> int | None:
-        """Return the best of other codes within the limit of bytes, or in no more than the one chosen takes."""
-        limit = None if self.limits.keep is not None else self.limits.bytes_per_vector
-        within = np.flatnonzero(others & (self._size <= (limit or self._size[chosen])))
-        return self.highest(within) if len(within) else None
-
-    def is_ahead(self, one: int, other: int) -> bool:
-        """Tell whether a point keeps more than another, though not clearly."""
-        ahead = self.found.ahead(one, other)
-        return ahead.value > ROUNDING and not ahead.clear
 
     def safe(self, allowed: np.ndarray, chosen: int) -> list[Offer]:
         """Return the best in the fewest bytes whose whole interval keeps the share; none if that is the one chosen.
@@ -345,7 +326,7 @@ class _Rule:
             place = within.choose(among)
             if place is None or not kept[place] or place == chosen:
                 continue
-            offer = within.described(place, among, "safe")
+            offer = within.described(place, "safe", among)
             if offer.low is None or offer.low >= least:
                 return [offer]
         return []
@@ -366,22 +347,8 @@ class _Rule:
                 return points[other].bytes < points[chosen].bytes
             # Both keep the share in as many bytes: another code is worth its trouble if it is clearly ahead.
             return found.ahead(other, chosen).clear
-        others_share = self.described(other, own | others, "").share or 0.0
-        return others_share > (self.described(chosen, own, "").share or 0.0) + ROUNDING
-
-    def unproven(self, chosen: int | None) -> np.ndarray:
-        """Return which points are of codes as simple as the encoder's own, and not clearly above the one chosen.
-
-        These are no advice within a limit of bytes. Where a share is to be kept, fewer bytes are what counts.
-        """
-        if chosen is None or self.limits.keep is not None:
-            return np.zeros(len(self.found.points), dtype=bool)
-        return np.array(
-            [
-                point.code in self.as_simple and not self.found.ahead(i, chosen).clear
-                for i, point in enumerate(self.found.points)
-            ]
-        )
+        others_share = self.described(other, "", own | others).share or 0.0
+        return others_share > (self.described(chosen, "", own).share or 0.0) + ROUNDING
 
     def level(self, simpler: np.ndarray, chosen: int) -> int | None:
         """Return the best simpler code that takes no more bytes than the one chosen, and is level with it."""
@@ -394,8 +361,7 @@ class _Rule:
 
     def _behind_over_all(self, other: int, chosen: int) -> bool:
         """Tell whether a point keeps less than the chosen one over all queries, where that is not what was asked."""
-        ours, theirs = self.over_all(chosen), self.over_all(other)
-        return ours is not None and theirs is not None and ours - theirs > TOLERANCE
+        return {other, chosen} <= self.over_all.keys() and self.over_all[chosen] - self.over_all[other] > TOLERANCE
 
 
 def simpler_codes(objective: str) -> tuple[str, ...]:
@@ -430,7 +396,6 @@ def _allowed(table: Evaluation, limits: Limits, *, own: bool) -> np.ndarray:
             and (point.precision in limits.precisions or (point.precision not in PRECISIONS and limits.any_precision))
             and (limits.k is None or (point.is_prefix and point.k == limits.k))
             and (limits.bytes_per_vector is None or point.bytes <= limits.bytes_per_vector)
-            and (limits.seconds is None or (point.seconds is not None and point.seconds <= limits.seconds))
         )
 
     return np.array([fits(point) for point in table.points])
@@ -452,19 +417,9 @@ def _check_within(table: Evaluation, limits: Limits) -> None:
             f"{' or '.join(limits.precisions)}: it has k = {', '.join(map(str, there))} in "
             f"{', '.join(table.precisions)}."
         )
-    for limit, cost in ((limits.bytes_per_vector, "bytes"), (limits.seconds, "seconds")):
-        if limit is None:
-            continue
-        costs = [value for point in left if (value := getattr(point, cost)) is not None]
-        if not costs:
-            raise InvalidInputError(
-                f"This evaluation has no {cost}: they were not measured. Make it with latency=True."
-            )
-        if min(costs) > limit:
-            asked, least = (
-                f"{1e3 * c:.4g} ms a search" if cost == "seconds" else f"{c:g} bytes" for c in (limit, min(costs))
-            )
-            raise InvalidInputError(f"No operating point is within {asked}; the least is {least}. Allow more.")
+    least, most = min(point.bytes for point in left), limits.bytes_per_vector
+    if most is not None and least > most:
+        raise InvalidInputError(f"No operating point is within {most} bytes; the least is {least} bytes. Allow more.")
 
 
 def _needed(chosen: Offer | None, keep: float | None, n: int | None) -> int | None:

@@ -1,6 +1,6 @@
 """Quality of a code against the number of coordinates kept, as a record that reads and writes JSON.
 
-A curve that was computed once can be plotted, compared and searched anywhere, without the encoder, the data, torch or
+A curve that was computed once can be compared and searched anywhere, without the encoder, the data, torch or
 scikit-learn.
 """
 
@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int, require
+from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int
 from firstk._base.json_records import Count, JsonRecord, Lengths, Name, check_fields
 from firstk.exceptions import InvalidInputError
 from firstk.quality.choice import REFERENCES, SHARES, Point
 from firstk.quality.choose import Evidence
 from firstk.quality.paired import ROUNDING
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def slack(score: float) -> float:
@@ -99,7 +96,18 @@ class PrefixCurve(JsonRecord):
                 f"PrefixCurve needs one score for each k. Got {len(self.k)} prefix lengths and {len(self.score)} "
                 "scores."
             )
-        _check_intervals(self.low, self.high, self.confidence, len(self.k))
+        ends = (self.low, self.high, self.confidence)
+        if ends == (None, None, None):
+            return
+        if self.low is None or self.high is None or self.confidence is None:
+            raise InvalidInputError("PrefixCurve takes 'low', 'high' and 'confidence' together, or none of them.")
+        paired = len(self.low) == len(self.high) == len(self.k)
+        if not paired or any(low > high for low, high in zip(self.low, self.high, strict=True)):
+            raise InvalidInputError(
+                f"PrefixCurve needs an interval for each of {len(self.k)} prefix lengths, with 'low' up to 'high'."
+            )
+        if not 0 < self.confidence < 1:
+            raise bad_parameter("confidence", "PrefixCurve", "a number between 0 and 1", self.confidence)
 
     @property
     def recommendable(self) -> tuple[int, ...]:
@@ -166,64 +174,50 @@ class PrefixCurve(JsonRecord):
                 f"{owner} recommends lengths at which the order of this code is fixed: "
                 f"{_shortened(self.supported or ())}. The curve has k = {_shortened(self.k)}; evaluate some of those."
             )
-        whole, name = self._whole(relative_to)
+        if relative_to == "auto":  # a share of nothing means nothing
+            relative_to = "best" if self.input_score is None or self.input_score <= 0 else "input"
+        if relative_to == "input" and self.input_score is None:
+            raise InvalidInputError(
+                f"{owner} with relative_to='input' needs the score of the raw vectors, and this curve has no "
+                "input_score. Use relative_to='best', or evaluate the raw vectors too."
+            )
+        d, longest, best = self.k[-1], self.full_k, self.at(self.best_k)
+        whole, name = {
+            "input": (self.input_score or 0.0, "the raw vectors"),
+            "best": (best, f"the best prefix (k = {self.best_k})"),
+            "full": (self.full, f"all {d} coordinates" if longest == d else f"the first {longest} of {d} coordinates"),
+        }[relative_to]
         if whole <= 0:
             raise InvalidInputError(
                 f"{owner} keeps a share of a positive score. The {self.metric} of {name} is {whole:g}, "
                 "of which a share means nothing; read the scores off the curve instead: list(curve)."
             )
-        found = self._evidence(whole)
-        kept = np.flatnonzero(found.stable(found.shares) >= keep - ROUNDING)
+
+        def share(score: Any) -> Any:  # of a loss, the share is turned over
+            return score / whole if self.higher_is_better else whole / np.maximum(score, ROUNDING * whole)
+
+        ks, ends = self.recommendable, self.high if self.higher_is_better else self.low
+        points = tuple(Point(k, "float32", 4 * k, self.at(k)) for k in ks)
+        shares = share(np.array([point.score for point in points]))
+        reach = shares if ends is None else share(np.array([ends[self.k.index(k)] for k in ks]))
+        found = Evidence(points, shares, np.empty((0, len(ks))), reach=reach - shares)
+        kept = np.flatnonzero(found.stable(shares) >= keep - ROUNDING)
         if not len(kept):
-            raise self._out_of_reach(keep, whole, name)
-        return self.recommendable[kept[0]]
-
-    def _evidence(self, whole: float) -> Evidence:
-        """Return the shares of a score that the recommendable lengths keep; of a loss, the share is turned over."""
-        ks = self.recommendable
-        scores = np.array([self.at(k) for k in ks])
-        points = tuple(Point(k, "float32", 4 * k, score) for k, score in zip(ks, scores.tolist(), strict=True))
-        ends = self.high if self.higher_is_better else self.low
-        best = scores if ends is None else np.array([ends[self.k.index(k)] for k in ks])
-
-        def share(values: np.ndarray) -> np.ndarray:
-            return values / whole if self.higher_is_better else whole / np.maximum(values, ROUNDING * whole)
-
-        shares = share(scores)
-        return Evidence(points, shares, np.empty((0, len(ks))), reach=share(best) - shares)
+            raise InvalidInputError(
+                f"No prefix keeps {keep:g} of the {self.metric} of {name}, {whole:g}. The best is {best:g} at k = "
+                f"{self.best_k}: it keeps {share(best):.4g}. Lower 'keep', or fit more components."
+            )
+        return ks[kept[0]]
 
     def smallest_lengths(self, relative_to: str = "auto") -> dict[float, int | None]:
         """Smallest k for each of the shares 0.9, 0.95 and 0.99; None where none reaches it, or it means nothing."""
-        return {share: self._smallest_or_none(share, relative_to) for share in SHARES}
-
-    def _smallest_or_none(self, keep: float, relative_to: str) -> int | None:
-        try:
-            return self.smallest(keep, relative_to)
-        except InvalidInputError:  # out of reach, or a share of nothing
-            return None
-
-    def _whole(self, relative_to: str) -> tuple[float, str]:
-        """Return the score of which shares are taken, and whose score it is."""
-        if relative_to == "auto":  # a share of nothing means nothing
-            relative_to = "best" if self.input_score is None or self.input_score <= 0 else "input"
-        if relative_to == "best":
-            return self.at(self.best_k), f"the best prefix (k = {self.best_k})"
-        if relative_to == "full":
-            return self.full, full_name(self)
-        if self.input_score is None:
-            raise InvalidInputError(
-                "PrefixCurve.smallest with relative_to='input' needs the score of the raw vectors, and this "
-                "curve has no input_score. Use relative_to='best', or evaluate the raw vectors too."
-            )
-        return self.input_score, "the raw vectors"
-
-    def _out_of_reach(self, keep: float, whole: float, name: str) -> InvalidInputError:
-        best = self.at(self.best_k)
-        share = best / whole if self.higher_is_better else whole / best
-        return InvalidInputError(
-            f"No prefix keeps {keep:g} of the {self.metric} of {name}, {whole:g}. The best is {best:g} at k = "
-            f"{self.best_k}: it keeps {share:.4g}. Lower 'keep', or fit more components."
-        )
+        found: dict[float, int | None] = {}
+        for keep in SHARES:
+            try:
+                found[keep] = self.smallest(keep, relative_to)
+            except InvalidInputError:  # out of reach, or a share of nothing
+                found[keep] = None
+        return found
 
     def cut(self, d: int) -> PrefixCurve | None:
         """Return the curve up to prefix length `d`: that of an encoder that was cut there; None if it begins later.
@@ -237,37 +231,6 @@ class PrefixCurve(JsonRecord):
         kept = {name: None if part is None else part[:n] for name, part in parts.items()}
         supported = None if self.supported is None else tuple(k for k in self.supported if k <= d) or (d,)
         return replace(self, **kept, supported=supported)  # type: ignore[arg-type]
-
-    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Axes:
-        """Draw the curve, its interval as a band, and the score of the raw vectors as a dashed line.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw; a new figure if not given.
-        **kwargs
-            Passed on to ``ax.plot``.
-
-        Returns
-        -------
-        ax : matplotlib axes
-        """
-        if ax is None:
-            pyplot = require("matplotlib.pyplot", "report", "PrefixCurve.plot")
-            ax = pyplot.subplots()[1]
-        kwargs.setdefault("label", self.label or self.metric)
-        (line,) = ax.plot(self.k, self.score, **kwargs)
-        if self.low is not None and self.high is not None:
-            ax.fill_between(self.k, self.low, self.high, color=line.get_color(), alpha=0.15, linewidth=0)
-        if self.input_score is not None:
-            name = f"{kwargs['label']}, raw vectors"
-            ax.axhline(self.input_score, linestyle="--", linewidth=1, color=line.get_color(), label=name)
-        if self.k[-1] > 16:
-            # Codes are cut at powers of two far more often than at equal steps.
-            ax.set_xscale("log", base=2)
-        ax.set_xlabel("k, coordinates kept")
-        ax.set_ylabel(self.metric)
-        return ax
 
     def __len__(self) -> int:
         return len(self.k)
@@ -287,40 +250,15 @@ class PrefixCurve(JsonRecord):
             f"{self.score[0]:.4g} to {self.score[-1]:.4g}{given})"
         )
 
-    def _interval(self, i: int) -> str:
-        return "" if self.low is None or self.high is None else f"  {self.low[i]:.4f} to {self.high[i]:.4f}"
-
     def __str__(self) -> str:
-        title = ": ".join(part for part in (self.label, self.metric) if part)
-        width = max(3, len(str(self.k[-1])))
+        width, ends = max(3, len(str(self.k[-1]))), [""] * len(self)
+        if self.low is not None and self.high is not None:
+            ends = [f"  {low:.4f} to {high:.4f}" for low, high in zip(self.low, self.high, strict=True)]
         heading = "" if self.confidence is None else f"   {self.confidence:.3g} interval"
-        rows = [f"{'k':>{width}}   score{heading}"]
+        rows = [": ".join(part for part in (self.label, self.metric) if part), f"{'k':>{width}}   score{heading}"]
         shown = shown_lengths(self.k)
-        rows += [f"{k:>{width}}  {score:.4f}{self._interval(i)}" for i, (k, score) in enumerate(self) if k in shown]
-        given = [] if self.input_score is None else [f"input: {self.input_score:.4f}"]
-        return "\n".join([title, *rows, *given])
-
-
-def _check_intervals(
-    low: tuple[float, ...] | None, high: tuple[float, ...] | None, confidence: float | None, n: int
-) -> None:
-    """Check the ends of intervals: all three fields, or none."""
-    if low is None and high is None and confidence is None:
-        return
-    if low is None or high is None or confidence is None:
-        raise InvalidInputError("PrefixCurve takes 'low', 'high' and 'confidence' together, or none of them.")
-    if len(low) != n or len(high) != n or any(a > b for a, b in zip(low, high, strict=True)):
-        raise InvalidInputError(
-            f"PrefixCurve needs an interval for each of {n} prefix lengths, with 'low' up to 'high'."
-        )
-    if not 0 < confidence < 1:
-        raise bad_parameter("confidence", "PrefixCurve", "a number between 0 and 1", confidence)
-
-
-def full_name(curve: PrefixCurve) -> str:
-    """Name the code whose score is shared out: all coordinates, or as many as the ordering's list covers."""
-    d, longest = curve.k[-1], curve.full_k
-    return f"all {d} coordinates" if longest == d else f"the first {longest} of {d} coordinates"
+        rows += [f"{k:>{width}}  {score:.4f}{end}" for (k, score), end in zip(self, ends, strict=True) if k in shown]
+        return "\n".join(rows if self.input_score is None else [*rows, f"input: {self.input_score:.4f}"])
 
 
 def shown_lengths(ks: tuple[int, ...]) -> set[int]:

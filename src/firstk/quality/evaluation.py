@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -25,9 +25,6 @@ from firstk.quality.choice import EMBEDDED, RAW, Choice, Limits, Point
 from firstk.quality.choose import choose
 from firstk.quality.curve import PrefixCurve, slack
 from firstk.quality.paired import CONFIDENCE, interval
-
-# Points of embedded bits in one line of text.
-_CELLS = 6
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,8 +45,6 @@ class Evaluation(JsonRecord):
         The name of the code.
     n_evaluated : int, optional
         How many rows, queries or pairs a score is a mean of.
-    n_searched : int, optional
-        How many stored rows an exact search goes through, where its time was measured.
     unit : str
         What is evaluated: rows, pairs or queries.
     chance : float, optional
@@ -91,7 +86,6 @@ class Evaluation(JsonRecord):
     input_bytes: Count | None = None
     label: str = ""
     n_evaluated: Count | None = None
-    n_searched: Count | None = None
     unit: Name = "rows"
     chance: float | None = None
     supported: Lengths | None = None
@@ -154,7 +148,12 @@ class Evaluation(JsonRecord):
 
     def front_of(self, code: str) -> tuple[Point, ...]:
         """Return the points of one code, asked by float32 queries, that none of them beats."""
-        return tuple(_front(point for point in self.points if point.code == code and point.asked))
+        best: list[Point] = []
+        asked = (point for point in self.points if point.code == code and point.asked)
+        for point in sorted(asked, key=lambda o: (o.bytes, -o.score, o.k)):
+            if not best or point.score > best[-1].score + slack(best[-1].score):
+                best.append(point)
+        return tuple(best)
 
     def interval_of(self, point: Point) -> tuple[float, float] | None:
         """Return the ends of a point's interval, from the draws; None where nothing was resampled."""
@@ -206,7 +205,6 @@ class Evaluation(JsonRecord):
         bytes_per_vector: int | None = None,
         k: int | None = None,
         precision: str | Collection[str] | None = None,
-        seconds: float | None = None,
         relative_to: str = "auto",
         binary_queries: bool = False,
         store: str | None = None,
@@ -223,8 +221,6 @@ class Evaluation(JsonRecord):
             This prefix length; as float32, unless a precision or a share is asked for too.
         precision : str or collection of str, optional
             This precision, or these.
-        seconds : float, optional
-            The most that one exact search may take.
         relative_to : {"auto", "input", "best", "full"}
             What `keep` is a share of, as in `PrefixCurve.smallest`.
         binary_queries : bool
@@ -240,9 +236,9 @@ class Evaluation(JsonRecord):
         """
         names = (precision,) if isinstance(precision, str) else precision
         if names is None:
-            alone = k is not None and keep is None and bytes_per_vector is None and seconds is None
+            alone = k is not None and keep is None and bytes_per_vector is None
             names = ("float32",) if alone else PRECISIONS
-        limits = Limits(keep, relative_to, bytes_per_vector, seconds, k, tuple(names), binary_queries)
+        limits = Limits(keep, relative_to, bytes_per_vector, k, tuple(names), binary_queries)
         return choose(self if store is None else self.at(store), limits)
 
     def at(self, store: str) -> Evaluation:
@@ -293,54 +289,9 @@ class Evaluation(JsonRecord):
         return f"Evaluation({self.metric}, {len(self)} points in {', '.join(self.precisions)})"
 
     def __str__(self) -> str:
-        title = ": ".join(part for part in (self.label, self.metric) if part)
-        title += "" if self.over_all is None else " on new documents"
-        return "\n".join(
-            [f"{title} (bytes per vector)", *self._grid(), *self._bits(), "* best score for its size", *self._others()]
-        )
+        from firstk.words.choice import precision_lines
 
-    def _grid(self) -> list[str]:
-        """Return a line for each prefix length, and a column for each precision."""
-        ours = [o for o in self.points if not o.code and o.is_prefix and o.k in self.lengths]
-        if not ours:
-            return []
-        names = list(dict.fromkeys(o.stored_as for o in ours))
-        cells = {(o.k, o.stored_as): f"{o.score:.4f} ({o.bytes})" for o in ours}
-        width = max(len(name) for name in (*cells.values(), *names))
-        stars = {(o.k, o.stored_as): "*" for o in self.pareto_front}
-        rows = [f"{'k':>4}" + "".join(f"  {name:>{width}}" for name in names)]
-        for k in sorted({o.k for o in ours}):
-            texts = (f" {cells.get((k, name), '-'):>{width}}{stars.get((k, name), ' ')}" for name in names)
-            rows.append(f"{k:>4} {''.join(texts)}".rstrip())
-        return rows
-
-    def _bits(self) -> Iterator[str]:
-        front = set(self.pareto_front)
-        cells = [f"{o.score:.4f} ({o.bytes}){'*' * (o in front)}" for o in self.embedded]
-        for start in range(0, len(cells), _CELLS):
-            lead = "embedded bits:" if not start else " " * 14
-            yield f"{lead} {', '.join(cells[start : start + _CELLS])}"
-
-    def _others(self) -> Iterator[str]:
-        """Describe the raw vectors and each baseline: what no other point of theirs beats."""
-        for code in self.codes:
-            points = [point for point in self.points if point.code == code]
-            shown = _front(points) if code != RAW else sorted(points, key=lambda o: -o.bytes)
-            yield f"{code}: " + ", ".join(
-                f"{o.stored_as} {'' if code == RAW or not o.is_prefix else f'k = {o.k} '}{o.score:.4f} ({o.bytes})"
-                for o in shown
-            )
-        if RAW not in self.codes and self.input_score is not None:
-            given = "" if self.input_bytes is None else f" ({self.input_bytes})"
-            yield f"{RAW}: {self.input_score:.4f}{given}"
-
-
-def _front(points: Iterable[Point]) -> list[Point]:
-    best: list[Point] = []
-    for point in sorted(points, key=lambda o: (o.bytes, -o.score, o.k)):
-        if not best or point.score > best[-1].score + slack(best[-1].score):
-            best.append(point)
-    return best
+        return "\n".join(precision_lines(self))
 
 
 # Sixteen bits a number: far finer than the 256 greys that are drawn from it, or the noise of a score.

@@ -17,8 +17,9 @@ __getattr__, __dir__ = lazy_names(
         "firstk.search.codes.cell_fit": ["FitWarning"],
         "firstk.search.codes.index": ["CodeIndex"],
         "firstk.search.codes.to_faiss": ["bytes_to_faiss"],
-        "firstk.search.funnel.index": ["FunnelIndex", "SearchResult"],
+        "firstk.search.funnel.index": ["FunnelIndex"],
         "firstk.search.funnel.schedule": ["OrderWarning", "Schedule", "Stage"],
+        "firstk.search.row_index": ["SearchResult"],
     },
 )
 
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
     from firstk.search.codes.cell_fit import FitWarning
     from firstk.search.codes.index import CodeIndex
     from firstk.search.codes.to_faiss import bytes_to_faiss
-    from firstk.search.funnel.index import FunnelIndex, SearchResult
+    from firstk.search.funnel.index import FunnelIndex
     from firstk.search.funnel.schedule import OrderWarning, Schedule, Stage
+    from firstk.search.row_index import SearchResult
 
 __all__ = [
     "CodeIndex",

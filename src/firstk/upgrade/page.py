@@ -8,16 +8,7 @@ from html import escape
 from math import sqrt
 
 from firstk.advice.report.charts import stroke
-from firstk.advice.report.html import (
-    commands_html,
-    document,
-    facts_html,
-    headline_html,
-    notes_html,
-    paragraphs,
-    summary_html,
-    terms_html,
-)
+from firstk.advice.report.html import Html, document, joined, paragraphs
 from firstk.advice.report.layout import RAW_LOOK, Frame, Values, spread
 from firstk.quality import CONFIDENCE, Difference
 from firstk.upgrade.records import HELD_OUT, MIX, RE_EMBED, STAY, STORE, TRANSLATE, Option, Pool, ScoredOption
@@ -60,12 +51,18 @@ def render_upgrade(verdict: Verdict, *, commands: Sequence[str] = ()) -> str:
         ("Translation", report.translation.form),
         ("Scored by", report.metric),
     ]
-    said = summary_html("\n\n".join(lines)), commands_html(commands)
     return document(
+        joined(
+            Html(_picture(verdict)), *(Html(_options(pool, verdict)) for pool in report.pools), Html(_learning(verdict))
+        ),
         title=heading(verdict),
-        header="\n".join((*said, headline_html(_figures(verdict)), terms_html(words))),
-        body="\n".join((_picture(verdict), *(_options(pool, verdict) for pool in report.pools), _learning(verdict))),
-        footer="\n".join((facts_html("What was compared", facts), notes_html(known))),
+        summary="\n\n".join(lines),
+        commands=commands,
+        figures=_figures(verdict),
+        terms=words,
+        about="What was compared",
+        facts=facts,
+        notes=known,
     )
 
 

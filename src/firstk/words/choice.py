@@ -22,7 +22,6 @@ from firstk.words.text import (
 if TYPE_CHECKING:
     from firstk.metrics.same_axes import SameAxes
     from firstk.quality.choice import Choice, Offer, Point
-    from firstk.quality.curve import PrefixCurve
     from firstk.quality.evaluation import Evaluation
 
 # A share below this is a loss that few uses can bear.
@@ -145,7 +144,7 @@ def _how_sure(choice: Choice, advised: Offer) -> Iterator[str]:
         elif own is not None and own.low is not None:
             yield f"The whole interval keeps {100 * keep:g} %."
         return
-    others = choice.limits.k is not None or choice.limits.seconds is not None or not choice.limits.any_precision
+    others = choice.limits.k is not None or not choice.limits.any_precision
     if most is None or others or advised.share is None:
         return
     if (advised.share if advised.high is None else advised.high) < HEAVY:
@@ -220,7 +219,6 @@ def _limits(choice: Choice) -> str:
             "" if limits.k is None else f" with k = {limits.k}",
             "" if limits.any_precision else f" as {' or '.join(limits.precisions)}",
             "" if limits.bytes_per_vector is None else f" in {number_of(int(limits.bytes_per_vector), 'byte')}",
-            "" if limits.seconds is None else f" within {1e3 * limits.seconds:.4g} ms per search",
         )
     )
 
@@ -320,14 +318,15 @@ def score_table(evaluation: Evaluation, ks: Sequence[int], p: int) -> Iterator[s
     """Yield scores at some k, with intervals, next to those of the baselines."""
     curve, baselines = evaluation.curve(), evaluation.baselines
     interval = "" if curve.confidence is None else f"  {f'{100 * curve.confidence:g} % interval':<16}"
-    wide = max(16, len(curve.label) + 2)
-    heads = "".join(f"{one.label:>{_wide(one.label)}}" for one in baselines)
+    wide, others = max(16, len(curve.label) + 2), [(one, max(9, len(one.label) + 2)) for one in baselines]
+    heads = "".join(f"{one.label:>{width}}" for one, width in others)
     yield f"{'k':>5}{curve.label or 'score':>{wide}}{interval}{heads}"
     for k in ks:
-        others = (
-            f"{score_text(b.at(k), 4):>{_wide(b.label)}}" if k in b.k else " " * _wide(b.label) for b in baselines
-        )
-        yield f"{k:>5}{score_text(curve.at(k), 4):>{wide}}{_interval(curve, k)}{''.join(others)}".rstrip()
+        ends = ""
+        if curve.low is not None and curve.high is not None:
+            ends = f"  {f'{curve.low[curve.k.index(k)]:.4f} to {curve.high[curve.k.index(k)]:.4f}':<16}"
+        cells = (f"{score_text(one.at(k), 4) if k in one.k else '':>{width}}" for one, width in others)
+        yield f"{k:>5}{score_text(curve.at(k), 4):>{wide}}{ends}{''.join(cells)}".rstrip()
     if curve.input_score is not None:
         yield f"{'raw':>5}{curve.input_score:>{wide}.4f}  with all {p} numbers"
     told = [f"{b.label} is {' '.join(FITTED_BASELINES[b.label])}" for b in baselines if b.label in FITTED_BASELINES]
@@ -335,46 +334,48 @@ def score_table(evaluation: Evaluation, ks: Sequence[int], p: int) -> Iterator[s
         yield f"({'; '.join(told)})"
 
 
-def _wide(name: str) -> int:
-    return max(9, len(name) + 2)
-
-
-def _interval(curve: PrefixCurve, k: int) -> str:
-    if curve.low is None or curve.high is None:
-        return ""
-    i = curve.k.index(k)
-    return f"  {f'{curve.low[i]:.4f} to {curve.high[i]:.4f}':<16}"
+# Points of embedded bits in one line of text.
+_CELLS = 6
 
 
 def precision_lines(evaluation: Evaluation) -> Iterator[str]:
     """Yield scores and bytes of each k in each precision, then those of others, a size on each line."""
-    lines = str(evaluation).splitlines()
-    yield from lines[: next(i for i, line in enumerate(lines) if line.startswith("* ")) + 1]
-    yield from _others(evaluation)
-
-
-def _others(evaluation: Evaluation) -> Iterator[str]:
-    """Tabulate the raw vectors and baselines: bytes in each row, and the best of each code in as many."""
-    points = {(point.bytes, code): point for code in evaluation.codes for point in evaluation.front_of(code)}
+    title = ": ".join(part for part in (evaluation.label, evaluation.metric) if part)
+    yield f"{title}{'' if evaluation.over_all is None else ' on new documents'} (bytes per vector)"
+    front, lengths = set(evaluation.pareto_front), evaluation.lengths
+    ours = [o for o in evaluation.points if not o.code and o.is_prefix and o.k in lengths]
+    if ours:
+        names = list(dict.fromkeys(o.stored_as for o in ours))
+        texts = {(o.k, o.stored_as): f"{o.score:.4f} ({o.bytes}){'*' if o in front else ' '}" for o in ours}
+        width = max(len(name) for name in (*(text[:-1] for text in texts.values()), *names))
+        yield f"{'k':>4}" + "".join(f"  {name:>{width}}" for name in names)
+        for k in sorted({o.k for o in ours}):
+            cells = (f" {texts.get((k, name), '- '):>{width + 1}}" for name in names)
+            yield f"{k:>4} {''.join(cells)}".rstrip()
+    bits = [f"{o.score:.4f} ({o.bytes}){'*' * (o in front)}" for o in evaluation.embedded]
+    for start in range(0, len(bits), _CELLS):
+        yield f"{' ' * 14 if start else 'embedded bits:'} {', '.join(bits[start : start + _CELLS])}"
+    yield "* best score for its size"
+    codes = evaluation.codes
+    if RAW not in codes and evaluation.input_score is not None:
+        given = "" if evaluation.input_bytes is None else f" ({evaluation.input_bytes})"
+        yield f"{RAW}: {evaluation.input_score:.4f}{given}"
+    points = {(point.bytes, code): point for code in codes for point in evaluation.front_of(code)}
     # The raw vectors in every precision, as they are what shares are of.
     points |= {(o.bytes, RAW): o for o in evaluation.points if o.code == RAW and o.queries == "float32"}
     if not points:
         return
-    cells = {key: f"{score_text(one.score, 4)} ({_how(one)})" for key, one in points.items()}
-    codes = evaluation.codes
-    wide = {code: max(len(code), *(len(text) for (_, c), text in cells.items() if c == code)) for code in codes}
+    found = {}
+    for key, one in points.items():
+        how = one.stored_as if one.code == RAW or not one.is_prefix else f"{one.k} {one.stored_as}"
+        found[key] = f"{score_text(one.score, 4)} ({'PQ' if one.precision == PRODUCT_QUANTIZER else how})"
+    wide = {code: max(len(code), *(len(text) for (_, c), text in found.items() if c == code)) for code in codes}
     yield ""
     yield "Others, the best score of each in as many bytes"
     yield f"{'bytes':>5}" + "".join(f"  {code:>{wide[code]}}" for code in codes)
     for size in sorted({size for size, _ in points}):
-        row = "".join(f"  {cells.get((size, code), ''):>{wide[code]}}" for code in codes)
+        row = "".join(f"  {found.get((size, code), ''):>{wide[code]}}" for code in codes)
         yield f"{size:>5}{row}".rstrip()
-
-
-def _how(point: Point) -> str:
-    if point.precision == PRODUCT_QUANTIZER:
-        return "PQ"
-    return point.stored_as if point.code == RAW or not point.is_prefix else f"{point.k} {point.stored_as}"
 
 
 def further_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:

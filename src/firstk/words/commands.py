@@ -119,7 +119,9 @@ def commands_for(
         return
     length = [] if point.code == RAW else ["-k", str(point.k)]
     how = [*length, "--precision", point.precision] if point.is_prefix else ["--bytes-per-vector", str(point.bytes)]
-    out = f"short{_ending(store, point.precision)}"
+    # The ending of the vectors, where such a file can hold the precision.
+    ending, plain = Path(store).suffix, point.precision in ("float32", "float16")
+    out = f"short{ending if ending and (plain or ending not in _WITHOUT_SCALE) else _WITH_SCALE}"
     yield shlex.join(["firstk", "transform", by, store, *found_by, *how, "-o", out])
     queries, rounded = judged.get("--queries"), not point.is_prefix or point.queries == "binary"
     if queries is None or (point.code == RAW and not rounded):  # raw queries stay as they are
@@ -164,9 +166,3 @@ def curve_command(model: str | Path, place: VectorSource) -> str:
     words += ["--queries", "TEST_QUERIES"] if place.queries else []
     words += ["--id", ":row" if place.by_row else str(place.ids)] if place.by_row or place.ids else []
     return shlex.join(map(str, words))
-
-
-def _ending(store: str, precision: str) -> str:
-    """Return the ending of a file of codes: that of the vectors, where such a file can hold the precision."""
-    ending, plain = Path(store).suffix, precision in ("float32", "float16")
-    return ending if ending and (plain or ending not in _WITHOUT_SCALE) else _WITH_SCALE

@@ -13,7 +13,7 @@ from firstk.words.choice import ABOVE_RAW, NOTABLE
 from firstk.words.text import number_of, score_text
 
 if TYPE_CHECKING:
-    from firstk.advice.diagnosis import Diagnosis, Margin, Ranking, Trial
+    from firstk.advice.diagnosis import Diagnosis, Ranking, Trial
     from firstk.advice.diagnosis.vectors import Vectors
     from firstk.quality.curve import PrefixCurve
 
@@ -77,21 +77,22 @@ def explanation(found: Diagnosis) -> list[str]:
 def _ranked(ranking: Ranking) -> Iterator[str]:
     trial, first = ranking.chosen, ranking.curves[0]
     mean = f"{score_text(trial.mean)} ({score_text(trial.low)} to {score_text(trial.high)})"
-    scope = f"mean {first.metric} at k = {_listed([str(k) for k in first.k])}, {_scope(ranking)}"
-    yield f"Objective {trial.name} {_verdict(ranking)}: {mean}, {scope}."
-    shown = list(zip(ranking.trials, ranking.curves, strict=True))
+    units = _UNITS.get(first.metric, "rows") + (" for new documents" if ranking.everything else "")
+    count = "" if first.n_evaluated is None else f"{first.n_evaluated:,} "
+    scope = f"{count}held-out {units}" + (f" of {ranking.folds} fits" if ranking.folds > 1 else "")
+    at = f"mean {first.metric} at k = {_listed([str(k) for k in first.k])}"
+    yield f"Objective {trial.name} {_verdict(ranking)}: {mean}, {at}, {scope}."
+    shown = list(ranking.trials)
     if len(shown) > MOST_OBJECTIVES:
-        own = next(pair for pair in shown if pair[0] is trial)
-        shown = [pair for pair in shown if pair is not own][: MOST_OBJECTIVES - 1]
-        shown = sorted([*shown, own], key=lambda pair: -pair[0].mean)
-    behind = {margin.objective: _behind(margin) for margin in ranking.margins}
-    wide = max(len(one.name) for one, _ in shown)
+        shown = [one for one in shown if one is not trial][: MOST_OBJECTIVES - 1]
+        shown = sorted([*shown, trial], key=lambda one: -one.mean)
+    wide = max(len(one.name) for one in shown)
     yield ""
     heads = "".join(f"{name:>9}" for name in (*(f"k = {k}" for k in first.k), "mean"))
     yield f"  {'':<{wide}}{heads}  behind the best"
-    for one, curve in shown:
-        scores = "".join(f"{score_text(score):>9}" for score in (*curve.score, one.mean))
-        yield f"  {one.name:<{wide}}{scores}  {behind.get(one.name, '')}".rstrip()
+    for one in shown:
+        scores = "".join(f"{score_text(score):>9}" for score in (*one.curve.score, one.mean))
+        yield f"  {one.name:<{wide}}{scores}  {'' if one is ranking.trials[0] else _behind(one)}".rstrip()
     if first.input_score is not None:
         yield f"  {'raw vectors':<{wide}}{score_text(first.input_score):>9}  at full width"
     if rest := len(ranking.trials) - len(shown):
@@ -101,27 +102,20 @@ def _ranked(ranking: Ranking) -> Iterator[str]:
 
 
 def _verdict(ranking: Ranking) -> str:
-    own = next((margin for margin in ranking.margins if margin.objective == ranking.choice), None)
+    own, best, *others = ranking.chosen, *ranking.trials
     if ranking.reason == "best":
-        if not ranking.margins:
+        if not others:
             return "is the only one that could be fitted"
-        return f"is best, ahead of {ranking.margins[0].objective} by {_behind(ranking.margins[0])}"
-    other = _listed(ranking.level) if own is None else ranking.leader
-    level = f"is level with {other}" if own is None or own.level else f"is not clearly behind {other}"
+        return f"is best, ahead of {others[0].name} by {_behind(others[0])}"
+    other = _listed(ranking.level) if own is best else best.name
+    level = f"is level with {other}" if own.level else f"is not clearly behind {other}"
     why = "better where documents are known" if ranking.reason == "known" else "simpler or faster"
     return f"{level}{' on new documents' if ranking.everything else ''}, and {why}"
 
 
-def _scope(ranking: Ranking) -> str:
-    first = ranking.curves[0]
-    units = _UNITS.get(first.metric, "rows") + (" for new documents" if ranking.everything else "")
-    count = "" if first.n_evaluated is None else f"{first.n_evaluated:,} "
-    return f"{count}held-out {units}" + (f" of {ranking.folds} fits" if ranking.folds > 1 else "")
-
-
 def _findings(ranking: Ranking) -> Iterator[str]:
     """Yield what each length keeps, what known documents change, other classes, and what was not tried."""
-    curve = next(curve for curve in ranking.curves if curve.label == ranking.choice)
+    curve = ranking.chosen.curve
     if curve.input_score and curve.input_score > 0:
         kept = ", ".join(
             f"{score / curve.input_score:.0%} at k = {k}" for k, score in zip(curve.k, curve.score, strict=True)
@@ -144,8 +138,8 @@ def _about_new(ranking: Ranking) -> str:
             "from with other queries. Objectives that learn from pairs have memorized these; new documents will score "
             f"lower. The other queries are too few to rank by: {FEWEST_NEW} are needed."
         )
-    own = next(curve for curve in ranking.everything if curve.label == ranking.choice)
-    best = max(ranking.everything, key=_mean)
+    best, own = max(ranking.everything, key=_mean), ranking.chosen.everything
+    assert own is not None
     told = (
         "Objectives are ranked on new documents: queries that share relevant documents were held out together. Over "
         f"queries like those given, {ranking.known_share:.0%} of which ask for known documents, {own.label} reaches "
@@ -174,13 +168,14 @@ def _beyond(trial: Trial, task: str) -> Iterator[str]:
 
 
 def _intervals(ranking: Ranking) -> Iterator[tuple[str, str]]:
-    first, whole = ranking.curves[0], {curve.label: curve for curve in ranking.everything}
+    first, whole = ranking.curves[0], ranking.everything
     head = "".join(f"{f'k = {k}':<23}" for k in first.k)
     yield first.metric, f"{head}{'mean':<23}{'all    ' if whole else ''}seconds"
-    for curve, trial in zip(ranking.curves, ranking.trials, strict=True):
+    for trial in ranking.trials:
+        curve = trial.curve
         ends = zip((*curve.score, trial.mean), (*curve.low, trial.low), (*curve.high, trial.high), strict=True)  # type: ignore[misc]
         cells = "".join(f"{f'{score:.3f} ({low:.3f} to {high:.3f})':<23}" for score, low, high in ends)
-        mean = f"{_mean(whole[curve.label]):.3f}  " if whole else ""
+        mean = "" if trial.everything is None else f"{_mean(trial.everything):.3f}  "
         yield curve.label, f"{cells}{mean}{trial.seconds:.1f}"
     for start, what in _GLOSSES.items():
         if any(start in (curve.label, curve.label.rpartition(", ")[2]) for curve in ranking.curves):
@@ -189,8 +184,8 @@ def _intervals(ranking: Ranking) -> Iterator[tuple[str, str]]:
         yield "", f"(all: queries like those given, {ranking.known_share:.0%} of them for known documents)"
 
 
-def _behind(margin: Margin) -> str:
-    return f"{margin.behind:.3f} ({margin.low:.3f} to {margin.high:.3f})"
+def _behind(trial: Trial) -> str:
+    return f"{-trial.ahead.value:.3f} ({-trial.ahead.high:.3f} to {-trial.ahead.low:.3f})"
 
 
 def _mean(curve: PrefixCurve) -> float:
@@ -208,7 +203,12 @@ def _listed(names: Sequence[str]) -> str:
 
 def _problem(code: str, found: Vectors) -> str:
     """Say what a reason code means here."""
-    constant, dead, offset = (_columns(of) for of in (found.constant_columns, found.dead_columns, found.offset_columns))
+
+    def columns(places: Sequence[int]) -> str:
+        shown = ", ".join(map(str, places[:8])) + (", ..." if len(places) > 8 else "")
+        return f"{number_of(len(places), 'column')} ({shown})"
+
+    constant, dead, offset = map(columns, (found.constant_columns, found.dead_columns, found.offset_columns))
     several = number_of(found.contradictions, "vector")
     units = "" if found.dead_columns else " If columns differ in units, scale them first."
     sentences = {
@@ -229,11 +229,6 @@ def _problem(code: str, found: Vectors) -> str:
         "constant": f"{constant} without variance.",
     }
     return sentences[code]
-
-
-def _columns(places: Sequence[int]) -> str:
-    shown = ", ".join(map(str, places[:8])) + (", ..." if len(places) > 8 else "")
-    return f"{number_of(len(places), 'column')} ({shown})"
 
 
 def _facts(found: Vectors) -> Iterator[str]:

@@ -10,7 +10,7 @@ from firstk.words.terms import COORDINATES_TERM, interval_term, known_terms, met
 from firstk.words.text import EMBEDDED, PRODUCT_QUANTIZER, RAW, bytes_text, percent, score_text
 
 if TYPE_CHECKING:
-    from firstk.quality.choice import Choice, Offer, Point
+    from firstk.quality.choice import Choice
 
 AXES_TEXT = "Each coordinate by itself, on the held-out rows."
 PRECISION_TEXT = (
@@ -50,20 +50,16 @@ def title_of(choice: Choice | None, file: str, metric: str) -> str:
         most = "no code is within the limits" if best is None else f"at most {share_text(best)} of {quality} kept"
         return f"{name}: {most}{where(choice)}{asked}"
     instead = "" if choice.input_bytes is None else f" instead of {choice.input_bytes:,}"
-    best_name = "" if choice.reference == RAW else " at its best"
+    best_name, point = "" if choice.reference == RAW else " at its best", advised.point
+    by = f" with {point.code}" if point.code else ""  # what makes the code, where it is not the encoder
+    if point.precision == PRODUCT_QUANTIZER:
+        by = " with a product quantizer"
+    elif point.code == RAW:
+        by = f" by rounding to {point.precision}" if point.is_prefix else " as embedded bits of the raw vectors"
     return (
-        f"{name}: {advised.point.bytes:,} bytes per vector{instead}{_by_what(advised.point)}, "
+        f"{name}: {point.bytes:,} bytes per vector{instead}{by}, "
         f"{share_text(advised)} of {quality}{best_name} kept{where(choice)}"
     )
-
-
-def _by_what(point: Point) -> str:
-    """Name what makes the code, where it is not the encoder."""
-    if point.precision == PRODUCT_QUANTIZER:
-        return " with a product quantizer"
-    if point.code == RAW:
-        return f" by rounding to {point.precision}" if point.is_prefix else " as embedded bits of the raw vectors"
-    return f" with {point.code}" if point.code else ""
 
 
 def figures_of(choice: Choice | None, rows: int) -> tuple[tuple[str, str], ...]:
@@ -88,24 +84,19 @@ def figures_of(choice: Choice | None, rows: int) -> tuple[tuple[str, str], ...]:
     ]
     rival = choice.get("ahead", "behind") if advised is choice.own else choice.own
     if rival is not None:
-        found.append((share_text(rival), _about_rival(choice, advised, rival)))
+        # Whose share it is, and what it is over all queries where the choice is on new documents.
+        limit, who = choice.limits.bytes_per_vector, "the best baseline" if rival.point.code else "this model"
+        within = "" if limit is None or choice.limits.keep is not None else f" in at most {limit:,} bytes"
+        told = f"by {who}{within}{where(choice)}: {rival.point}, {rival.point.bytes:,} bytes"
+        if rival.over_all is not None and advised.over_all is not None:
+            theirs, ours = (f"{percent(share)} %" for share in (rival.over_all, advised.over_all))
+            told += f" (over all queries {theirs}, and {ours} by what is recommended)"
+        found.append((share_text(rival), told))
     if before is not None and before > point.bytes:
         saved = before - point.bytes
         told = f"saved on {rows:,} vectors: {percent(saved / before, 1)} % of their bytes"
         found.append((bytes_text(rows * saved), told))
     return tuple(found)
-
-
-def _about_rival(choice: Choice, advised: Offer, rival: Offer) -> str:
-    """Say whose share the third figure is, and what it is over all queries where the choice is on new documents."""
-    limit = choice.limits.bytes_per_vector
-    who = "the best baseline" if rival.point.code else "this model"
-    within = "" if limit is None or choice.limits.keep is not None else f" in at most {limit:,} bytes"
-    told = f"by {who}{within}{where(choice)}: {rival.point}, {rival.point.bytes:,} bytes"
-    if rival.over_all is None or advised.over_all is None:
-        return told
-    theirs, ours = (f"{percent(share)} %" for share in (rival.over_all, advised.over_all))
-    return f"{told} (over all queries {theirs}, and {ours} by what is recommended)"
 
 
 def terms_of(choice: Choice | None, metric: str, confidence: float) -> tuple[tuple[str, str], ...]:

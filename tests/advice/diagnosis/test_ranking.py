@@ -44,9 +44,9 @@ def found():
 def test_labels_hidden_from_variance_want_a_supervised_objective(found):
     ranking = found.ranking
     assert ranking.chosen.objective in ("fisher", "mixture", "classification")
-    behind = {margin.objective: margin for margin in ranking.margins}
-    assert behind["reconstruction"].clear
-    assert behind["reconstruction"].behind > 0.1
+    ahead = {trial.name: trial.ahead for trial in ranking.trials}
+    assert ahead["reconstruction"].high < 0
+    assert ahead["reconstruction"].value < -0.1
     assert ranking.choice in str(found).splitlines()[0]
 
 
@@ -132,7 +132,7 @@ def test_scored_pairs_want_pairs():
     assert found.kind == "pairs"
     assert found.ranking.chosen.pairs
     assert found.command.endswith("fit_pairs(left, right, scores)")
-    assert {margin.objective for margin in found.ranking.margins if margin.clear} >= {
+    assert {trial.name for trial in found.ranking.trials if trial.ahead.high < 0} >= {
         "reconstruction",
         "similarity, variance",
         "similarity, neighbors",
@@ -212,11 +212,11 @@ def test_scores_are_those_of_full_fits_on_the_folds():
 def test_margins_are_paired_means(found):
     means = [np.mean(curve.score) for curve in found.ranking.curves]
     assert means == sorted(means, reverse=True)
-    for margin, mean in zip(found.ranking.margins, means[1:], strict=True):
-        assert margin.behind == pytest.approx(means[0] - mean, abs=1e-12)
-        assert margin.low <= margin.behind <= margin.high
-        assert margin.clear == (margin.low > 1e-6)
-        assert margin.level == (margin.behind <= 5e-4 or (margin.behind <= 0.005 and not margin.clear))
+    for trial, mean in zip(found.ranking.trials, means, strict=True):
+        assert trial.ahead.value == pytest.approx(mean - means[0], abs=1e-12)
+        assert trial.ahead.low <= trial.ahead.value <= trial.ahead.high
+        behind = -trial.ahead.value
+        assert trial.level == (behind <= 5e-4 or (behind <= 0.005 and trial.ahead.high >= -1e-6))
 
 
 def scored(name, hits):
@@ -276,7 +276,7 @@ def test_a_difference_that_matters_is_no_tie_where_rows_are_few():
     """Sixty rows cannot tell 0.80 from 0.90, but they do not make 0.80 as good."""
     few = np.arange(60)
     ranking = ranked(scored("simple", few % 10 < 8), scored("fancy", few % 10 >= 1))
-    assert not ranking.margins[0].clear
+    assert ranking.trials[1].ahead.high >= 0
     assert ranking.choice == "fancy"
 
 
@@ -361,8 +361,8 @@ def test_where_every_document_is_known_the_ranking_says_so():
 
 def test_shares_above_one_hundred_percent_are_explained(found):
     def explained_at(raw):
-        curves = tuple(replace(curve, input_score=raw) for curve in found.ranking.curves)
-        return replace(found, ranking=replace(found.ranking, curves=curves)).explain()
+        trials = (replace(one, curve=replace(one.curve, input_score=raw)) for one in found.ranking.trials)
+        return replace(found, ranking=replace(found.ranking, trials=tuple(trials))).explain()
 
     assert "More than 100 %" in explained_at(0.5)
     assert "More than 100 %" not in explained_at(1.0)

@@ -94,7 +94,8 @@ def page() -> Page:
     baselines = [make_curve(label, rate) for label, rate in (("PCA", 8), ("random dimensions", 40), (NASTY, 60))]
     loss = PrefixCurve(k=(1, 4, 64), score=(2.0, 1.0, 0.5), metric="loss", higher_is_better=False, label="ours")
     found = np.array([[[0, 1]], [[1, 0]], [[1, 2]]])
-    texts = TextNeighbors(("a <b>?",), ("x",), ("one", "two <b>", "three"), ("x", "y", "x"), found[0], {"ours": found})
+    stored = ("one", "two <b>", "three"), ("x", "y", "x")
+    texts = TextNeighbors(("a <b>?",), ("x",), *stored, {"": found[:1], "ours": found})
     return Page(
         "Digits & <b>more</b>",
         "Twelve coordinates of 64 do.",

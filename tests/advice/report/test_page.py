@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from advice.report.conftest import make_curve
-from firstk import PrefixCurve
 from firstk.advice.report import Page, Section, curve_section, storage_section
 from firstk.exceptions import InvalidInputError
 
@@ -29,10 +28,6 @@ SECTION = curve_section("Accuracy", "", [OURS])
             "Got 2: accuracy .*, recall .* Put each metric on its own",
         ),
         ({"baselines": [make_curve("b", 4, higher_is_better=False)]}, "draws one metric on one axis"),
-        (
-            {"curves": [PrefixCurve(k=[1], score=[1e200], metric="m")]},
-            r"reaches 1e\+200, and only scores up to 1e\+100",
-        ),
     ],
 )
 def test_sections_that_cannot_be_drawn_are_refused(fields: dict, sentence: str):

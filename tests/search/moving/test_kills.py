@@ -5,7 +5,6 @@ Once to a store and once to a file here; ``python -m benchmarks.moves`` and the 
 
 from __future__ import annotations
 
-import sys
 from contextlib import closing
 
 import numpy as np
@@ -14,7 +13,7 @@ from benchmarks.moves import K, killed_moves, prepare, wrong_rows
 
 from firstk import PrefixEncoder
 from firstk.exceptions import InvalidInputError
-from firstk.search.moving import Recode, move
+from firstk.search.moving import Recode, move, targets
 from firstk.search.stores import connect, push
 
 
@@ -26,12 +25,10 @@ def test_rows_are_in_a_store_once_after_a_kill(address, tmp_path):
     assert wrong_rows(place, tmp_path) == []
 
 
-def test_rows_are_in_a_file_once_after_kills(address, tmp_path):
-    pytest.importorskip("sqlite_vec")
+def test_rows_of_a_file_are_in_another_once_after_kills(tmp_path):
     prepare(tmp_path, 700)
-    place, out = address("sqlite_vec"), str(tmp_path / "out.parquet")
-    move(tmp_path / "rows.parquet", place, Recode(PrefixEncoder.load(tmp_path / "model"), K))
-    killed_moves(place, out, tmp_path, 2)
+    out = str(tmp_path / "out.parquet")
+    killed_moves(str(tmp_path / "rows.parquet"), out, tmp_path, 2)
     assert wrong_rows(out, tmp_path) == []
     assert not list(tmp_path.glob("out.parquet.*"))
 
@@ -46,6 +43,15 @@ def test_rows_of_every_store_are_there_once_after_twenty_kills(way, store, addre
         source, target = target, str(tmp_path / "out.parquet")
     # A move may be complete before the last kill, which comes at its very end.
     assert killed_moves(source, target, tmp_path, 20) >= 19
+    assert wrong_rows(target, tmp_path) == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("target", ["out.parquet", "out"])
+def test_rows_of_a_file_are_in_another_once_after_twenty_kills(target, tmp_path):
+    prepare(tmp_path, 1500)
+    target = str(tmp_path / target)
+    assert killed_moves(str(tmp_path / "rows.parquet"), target, tmp_path, 20) >= 19
     assert wrong_rows(target, tmp_path) == []
 
 
@@ -70,7 +76,7 @@ def test_a_move_between_files_that_was_killed_while_comparing_is_resumed(tmp_pat
     source, target = tmp_path / "rows.parquet", tmp_path / "out.parquet"
     recode = Recode(PrefixEncoder.load(tmp_path / "model"), K, precision="int8")
     with monkeypatch.context() as killing:
-        killing.setattr(sys.modules[move.__module__], "_compare_files", _killed)
+        killing.setattr(targets.FileTarget, "read", _killed)
         with pytest.raises(KeyboardInterrupt):
             move(source, target, recode)
     held = target.read_bytes()

@@ -138,6 +138,25 @@ def test_codes_go_from_file_to_file_byte_for_byte(wish, coder, rows_file, tmp_pa
     assert (one.stamp, one.k, one.side, one.metric) == (other.stamp, other.k, other.side, other.metric)
 
 
+def test_columns_go_from_file_to_file_as_they_are(coder, X, tmp_path):
+    days = np.datetime64("2020-01-01") + np.arange(150)
+    held = {"id": np.arange(150, dtype=np.int32), "day": days, "name": np.array([f"row {i}" for i in range(150)])}
+    rows = write_vectors(tmp_path / "rows.parquet", X, held)
+    for source, target, recode in (
+        (rows, "codes.parquet", Recode(coder, k=4)),
+        ("codes.parquet", "copy.parquet", None),
+    ):
+        assert move(tmp_path / source, tmp_path / target, recode, batch=40).verified
+    before, after = (open_vectors(tmp_path / name).read() for name in ("rows.parquet", "copy.parquet"))
+    assert after.columns.keys() == before.columns.keys()
+    for name, column in before.columns.items():
+        assert np.asarray(after.columns[name]).dtype == np.asarray(column).dtype
+        assert np.array_equal(after.columns[name], column)
+    plain = write_vectors(tmp_path / "rows.npy", X)
+    assert move(plain, tmp_path / "short.npy", Recode(coder, k=4), batch=40).rows == 150
+    np.testing.assert_allclose(np.load(tmp_path / "short.npy"), coder.encode(X, 4), rtol=1e-5)
+
+
 def test_embedded_bits_are_cut_from_file_to_file_and_do_not_go_to_a_store(address, coder, X, rows_file, tmp_path):
     made, short = tmp_path / "made.parquet", tmp_path / "short.parquet"
     move(rows_file, made, Recode(coder, bytes_per_vector=6))
@@ -180,7 +199,7 @@ def test_rows_of_a_file_without_ids_are_numbered_and_nan_is_dropped(address, cod
 def test_ids_that_come_twice_raise_before_anything_is_written(address, coder, X, tmp_path):
     path = write_vectors(tmp_path / "rows.npz", X, {"id": np.r_[np.arange(149), 7]})
     place = address("sqlite_vec")
-    with pytest.raises(InvalidInputError, match="1 ids that were there before"):
+    with pytest.raises(InvalidInputError, match="unique, and 1 came before"):
         move(path, place, Recode(coder, k=4))
     with connect_closing(place) as engine:
         assert engine.layout() is None

@@ -1,6 +1,6 @@
 """Every registered store goes through the contract of `firstk.search.stores.contract`.
 
-A new store is one line in ``STORES``, and is tested here without another.
+A new store is one line in ``STORES``, and is tested here by one more with its address, in ``benchmarks.stores.FILES``.
 """
 
 from __future__ import annotations
@@ -301,7 +301,7 @@ BAD = {
     "a wrong width": (lambda s: s.push(np.ones((2, 5))), "24 columns. Got 5"),
     "nothing": (lambda s: s.push(np.ones((0, 24))), "at least one row"),
     "NaN": (lambda s: s.push(np.full((2, 24), np.nan)), "NaN"),
-    "ids twice": (lambda s: s.push(np.ones((3, 24)), [4, 5, 4]), "1 occur more than once, the first 4"),
+    "ids twice": (lambda s: s.push(np.ones((3, 24)), [4, 5, 4]), "unique, and 1 came before"),
     "mixed ids": (lambda s: s.push(np.ones((2, 24)), [1, "b"]), "ints or text, and not both"),
     "negative ids": (lambda s: s.push(np.ones((2, 24)), [-1, 2]), "got -1"),
     "empty ids": (lambda s: s.push(np.ones((2, 24)), ["", "a"]), "got ''"),

@@ -13,19 +13,10 @@ from firstk.exceptions import InvalidInputError, MissingExtraError
 from firstk.search import stores
 from firstk.search.stores import STORES, PrefixStore, connect
 from firstk.search.stores.contract import Engine, StoreLayout
+from fixtures.store_addresses import PACKAGES
 
-# The package of each store that is imported first, and how its engine is made.
-NEEDS = {
-    "chroma": "chromadb",
-    "duckdb": "duckdb",
-    "faiss": "faiss",
-    "lancedb": "lancedb",
-    "milvus": "pymilvus",
-    "pgvector": "psycopg",
-    "qdrant": "qdrant_client",
-    "sqlite_vec": "sqlite_vec",
-    "usearch": "usearch",
-}
+# The package of each store that is imported first.
+NEEDS = {store: needed[0] for store, needed in PACKAGES.items() if needed}
 
 
 def test_every_store_follows_the_protocol(store):
@@ -46,6 +37,7 @@ def test_importing_stores_imports_no_product():
     assert done.stdout.split() == []
 
 
+@pytest.mark.parametrize("store", sorted(NEEDS))
 def test_a_missing_package_is_named_with_its_extra(store, monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] == NEEDS[store]]:
         monkeypatch.delitem(sys.modules, name)

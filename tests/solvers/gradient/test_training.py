@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from firstk import Classification, FullPrefix, Gradient, Pairs, PrefixEncoder, Similarity, SparsePrefix
-from firstk.advice.baselines import BASELINES
+from firstk.advice.baselines import baselines_of
 from firstk.data import load_digits, split
 from firstk.metrics import paired_cosines
 from firstk.metrics.curve import prefix_curve
@@ -198,8 +198,8 @@ def test_sts_benchmark_from_scored_pairs(data_folder, capsys, d, objective, solv
     left, right, scores = sts.part("test")
     rows = np.concatenate(sts.part("train")[:2])
     lines = [f"share of the full score kept at {ks}", shares("firstk", curve, curve.input_score)]
-    for name, make in BASELINES.items():
-        base = prefix_curve(make(rows), Pairs(left, right, scores=scores), "spearman", ks)
+    for name, baseline in baselines_of(rows).items():
+        base = prefix_curve(baseline, Pairs(left, right, scores=scores), "spearman", ks)
         lines.append(shares(name, base, curve.input_score))
         assert (np.array(curve.score) > np.array(base.score)).all()
     with capsys.disabled():

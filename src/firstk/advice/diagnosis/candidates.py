@@ -73,7 +73,11 @@ class Candidate:
         if not self.trained or self.pairs:  # pairs are few, and their runs short
             return self.solver
         require("torch", "torch", f"Objective '{self.objective.name}'")
-        return Gradient(epochs=_epochs(self.objective, rows))
+        from firstk.solvers.gradient.losses import training_loss_of
+
+        loss = training_loss_of(self.objective)
+        whole = max(loss.epochs, loss.steps // max(1, rows // loss.batch_size))  # of a fit of these rows by default
+        return Gradient(epochs=max(1, round(PASSES * whole)))
 
 
 def candidates_for(task: Task, balance: float | None = None) -> tuple[Candidate, ...]:
@@ -103,9 +107,9 @@ def candidates_for(task: Task, balance: float | None = None) -> tuple[Candidate,
             Candidate("similarity, pairs", Similarity(), pairs=True, settles=("neighbor_weight",)),
             Candidate("similarity, pairs, gradient", Similarity(), pairs=True, solver="gradient", trained=True),
         )
-    mixtures = tuple(
-        Candidate(f"mixture, lam {lam:g}", Mixture(lam=lam)) for lam in _mixture_weights(balance) if balance
-    )
+    # Weights of two digits, so that a command shows what was tried.
+    weights = [float(f"{balance * share:.1e}") for share in MIXTURE_WEIGHTS] if balance else []
+    mixtures = tuple(Candidate(f"mixture, lam {lam:g}", Mixture(lam=lam)) for lam in weights)
     if task == "targets":
         supervised = (
             Candidate("regression", Regression()),
@@ -136,17 +140,3 @@ def balanced_weight(cross: np.ndarray, St: np.ndarray) -> float:
     kept = values > values[-1] * len(values) * np.finfo(float).eps
     gains = (P[:, kept].T @ cross) / np.sqrt(values[kept])[:, None]
     return float(np.linalg.norm(gains, 2) ** 2 / values[-1]) if kept.any() and values[-1] > 0 else 0.0
-
-
-def _mixture_weights(scale: float | None) -> tuple[float, ...]:
-    """Return weights of two digits, so that a command shows what was tried."""
-    return tuple(float(f"{scale * share:.1e}") for share in MIXTURE_WEIGHTS) if scale else ()
-
-
-def _epochs(objective: Objective, rows: int) -> int:
-    """Return the passes of a small fit: a share of those that a fit of these rows makes by default."""
-    from firstk.solvers.gradient.losses import training_loss_of
-
-    loss = training_loss_of(objective)
-    whole = max(loss.epochs, loss.steps // max(1, rows // loss.batch_size))
-    return max(1, round(PASSES * whole))

@@ -14,8 +14,7 @@ import numpy as np
 
 from firstk.advice.diagnosis.candidates import Candidate, balanced_weight, candidates_for
 from firstk.advice.diagnosis.folds import Fold, Trials, lengths_for
-from firstk.advice.diagnosis.ranking import Margin, Ranking, Trial
-from firstk.encoder.fitted import FittedEncoder
+from firstk.advice.diagnosis.ranking import Ranking, Trial
 from firstk.estimator.problem import pose
 from firstk.exceptions import FirstkError, InvalidInputError
 from firstk.metrics.bootstrap import MeanScore, PerRowScores, resampled_scores
@@ -56,67 +55,70 @@ def compare_objectives(trials: Trials, progress: Callable[[str], object] = lambd
         Called with the name of each objective before it is tried.
     """
     ks = np.array(lengths_for(trials.width))
-    folds = [_prepared(fold, trials.metric) for fold in trials.folds]
+    first, metric = trials.folds[0].rows, METRICS[trials.metric]
+    anything = pose("reconstruction", "full_prefix", "auto", 1).fit(first)[0]  # for what depends on the data alone
+    if trials.metric == "recall@10":
+        for fold in trials.folds:
+            full_width_neighbors(anything, fold.data)  # type: ignore[arg-type]  # found once for all objectives
+    balance = None
+    if "y" in first:  # the weight at which both terms of a mixture are equal
+        named = {"y": first["y"]} if trials.task == "labels" else {"targets": first["y"]}
+        moments = Moments(precision="float64").update(first["X"], **named)
+        balance = balanced_weight(one_hot_cross(moments) if trials.task == "labels" else moments.Sxy, moments.St)
     scored: list[_Scored] = []
     left_out: dict[str, str] = {}
-    for candidate in candidates_for(trials.task, _balance(trials)):
+    for candidate in candidates_for(trials.task, balance):
         progress(f"objective {candidate.name}")
         try:
-            scored.append(_tried(candidate, trials, folds, ks))
+            scored.append(_tried(candidate, trials, ks))
         except FirstkError as error:
             left_out[candidate.name] = str(error)
     if not scored:
         raise InvalidInputError("no objective could be fitted: " + "; ".join(left_out.values()))
-    return _ranked(scored, left_out, trials, ks, _raw_scores(trials, folds))
+    # The score of the vectors as they are, which no objective changes: as ranked, and on queries of all kinds.
+    new = whole = metric.raw_constant
+    rows = [(fold, metric.raw_rows(anything, fold.data)) for fold in trials.folds]
+    if all(scores is not None for _, scores in rows):
+        of_new, of_known = (
+            [part for fold, scores in rows if scores is not None for part in _ranked_on(scores, fold, trials, known)]
+            for known in (False, True)
+        )
+        new = whole = float(_over_folds(of_new, 1)[0][0]) if of_new else 0.0
+        if trials.on_new:
+            known_score = float(_over_folds(of_known, 1)[0][0]) if of_known else 0.0
+            whole = (1 - trials.known_share) * new + trials.known_share * known_score
+    return _ranked(scored, left_out, trials, ks, (new, whole))
 
 
-def _balance(trials: Trials) -> float | None:
-    """Return the weight at which both terms of a mixture are equal."""
-    rows = trials.folds[0].rows
-    if "y" not in rows:
-        return None
-    named = {"y": rows["y"]} if trials.task == "labels" else {"targets": rows["y"]}
-    moments = Moments(precision="float64").update(rows["X"], **named)
-    return balanced_weight(one_hot_cross(moments) if trials.task == "labels" else moments.Sxy, moments.St)
-
-
-def _prepared(fold: Fold, metric: str) -> Fold:
-    """Add what depends on the data alone, such as the neighbors at full width, once for all objectives."""
-    if metric != "recall@10":
-        return fold
-    encoder = pose("reconstruction", "full_prefix", "auto", 1).fit(fold.rows)[0]
-    full_width_neighbors(encoder, fold.data)  # type: ignore[arg-type]
-    return fold
-
-
-def _tried(candidate: Candidate, trials: Trials, folds: Sequence[Fold], ks: np.ndarray) -> _Scored:
+def _tried(candidate: Candidate, trials: Trials, ks: np.ndarray) -> _Scored:
+    """Fit a candidate on each fold, and score what the fold holds out."""
     began = time.process_time()
-    parts: list[PerRowScores] = []
+    new: list[PerRowScores] = []
     known: list[PerRowScores] = []
-    chosen = []
-    for fold in folds:
-        encoder = _fitted(candidate, fold, int(ks[-1]))
+    chosen, width = [], int(ks[-1])
+    for fold in trials.folds:
+        rows = fold.pairs if candidate.pairs else fold.rows
+        solver = candidate.solver_for(len(next(iter(rows.values()))))
+        problem = pose(candidate.objective, "full_prefix", solver, width, pairs=candidate.pairs)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # fewer axes than requested are expected here
+            encoder = problem.fit(rows, queries=fold.queries)[0]
         chosen.append(encoder.record.settings)
         # A code shorter than k is scored at its full width.
-        lengths = np.unique(np.minimum(ks, encoder.d))
-        scores = per_row_scores(encoder, fold.data, trials.metric, lengths)
-        parts += _ranked_on(scores, fold, trials)
+        scores = per_row_scores(encoder, fold.data, trials.metric, np.unique(np.minimum(ks, encoder.d)))
+        new += _ranked_on(scores, fold, trials)
         known += _ranked_on(scores, fold, trials, known=True) if trials.on_new else []
-    width, candidate = _components(candidate, folds[0], ks), candidate.settled(chosen)
-    found = _Scored(candidate, _mean(parts, ks), _drawn(parts, ks), width, 0.0)
-    if known:
-        mixed = _mixed(found, _Scored(candidate, _mean(known, ks), _drawn(known, ks), width, 0.0), trials.known_share)
-        found = replace(found, everything=mixed)
+    # The width to ask for, where the default one ends before the longest k: discriminants of few classes.
+    few = candidate.objective.supervision == "labels" and len(np.unique(trials.folds[0].rows["y"])) - 1 < width
+    found = _Scored(candidate.settled(chosen), *_over_folds(new, len(ks)), width if few else None, 0.0)
+    if known:  # queries like those given: a share for known documents, the others for new ones
+        share, parts = trials.known_share, zip((found.score, found.draws), _over_folds(known, len(ks)), strict=True)
+        score, draws = ((1 - share) * a + share * b for a, b in parts)
+        found = replace(found, everything=replace(found, score=score, draws=draws))
     return replace(found, seconds=time.process_time() - began)
 
 
-def _mixed(new: _Scored, known: _Scored, share: float) -> _Scored:
-    """Return scores of queries like those given: a share for known documents, the others for new ones."""
-    score, draws = ((1 - share) * a + share * b for a, b in ((new.score, known.score), (new.draws, known.draws)))
-    return replace(new, score=score, draws=draws)
-
-
-def _ranked_on(scores: PerRowScores, fold: Fold, trials: Trials, *, known: bool = False) -> list[PerRowScores]:
+def _ranked_on(scores: PerRowScores, fold: Fold, trials: Trials, known: bool = False) -> list[PerRowScores]:
     """Return the scores that a fold gives to the ranking: of searches for new documents where that is the question.
 
     With `known`, those of the other searches.
@@ -128,68 +130,19 @@ def _ranked_on(scores: PerRowScores, fold: Fold, trials: Trials, *, known: bool 
     return [part] if part.n else []
 
 
-def _shares(parts: Sequence[PerRowScores]) -> np.ndarray:
-    """Return what each fold counts: as much as it holds out."""
-    return np.array([part.n for part in parts]) / sum(part.n for part in parts)
+def _over_folds(parts: Sequence[PerRowScores], count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the scores over all folds, (K,), and in each draw, (B, K); a fold counts as much as it holds out.
 
-
-def _drawn(parts: Sequence[PerRowScores], ks: np.ndarray) -> np.ndarray:
-    """Return the scores over all folds in each draw, (B, K)."""
-    draws = [_padded(resampled_scores(part, resamples=DRAWS, random_state=i), len(ks)) for i, part in enumerate(parts)]
-    return np.tensordot(_shares(parts), np.array(draws), axes=1)
-
-
-def _mean(parts: Sequence[PerRowScores], ks: np.ndarray) -> np.ndarray:
-    """Return the scores over all folds, (K,)."""
-    return _shares(parts) @ np.array([_padded(part.score(), len(ks)) for part in parts])
-
-
-def _fitted(candidate: Candidate, fold: Fold, width: int) -> FittedEncoder:
-    rows = fold.pairs if candidate.pairs else fold.rows
-    count = len(next(iter(rows.values())))
-    problem = pose(candidate.objective, "full_prefix", candidate.solver_for(count), width, pairs=candidate.pairs)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # fewer axes than requested are expected here
-        return problem.fit(rows, queries=fold.queries)[0]
-
-
-def _components(candidate: Candidate, fold: Fold, ks: np.ndarray) -> int | None:
-    """Return the width to ask for, where the default one ends before the longest k: discriminants of few classes."""
-    if candidate.objective.supervision != "labels":
-        return None
-    return int(ks[-1]) if len(np.unique(fold.rows["y"])) - 1 < ks[-1] else None
-
-
-def _padded(scores: np.ndarray, count: int) -> np.ndarray:
-    """Repeat the last column until there are `count`."""
-    scores = np.asarray(scores, dtype=float)
-    return np.concatenate([scores, np.repeat(scores[..., -1:], count - scores.shape[-1], axis=-1)], axis=-1)
-
-
-def _raw_scores(trials: Trials, folds: Sequence[Fold]) -> tuple[float | None, float | None]:
-    """Return the score of the vectors as they are, which no objective changes: as ranked, and on queries of all kinds.
-
-    None where they have none.
+    The last column is repeated until there are K.
     """
-    metric = METRICS[trials.metric]
-    encoder = pose("reconstruction", "full_prefix", "auto", 1).fit(folds[0].rows)[0]
-    rows = [metric.raw_rows(encoder, fold.data) for fold in folds]
-    if any(scores is None for scores in rows):
-        return metric.raw_constant, metric.raw_constant
-    whole = [scores for scores in rows if scores is not None]
+    shares = np.array([part.n for part in parts]) / sum(part.n for part in parts)
 
-    def mean(known: bool) -> float:
-        parts = [
-            part
-            for scores, fold in zip(whole, folds, strict=True)
-            for part in _ranked_on(scores, fold, trials, known=known)
-        ]
-        return float(_mean(parts, np.ones(1))[0]) if parts else 0.0
+    def padded(scores: np.ndarray) -> np.ndarray:
+        scores = np.asarray(scores, dtype=float)
+        return np.concatenate([scores, np.repeat(scores[..., -1:], count - scores.shape[-1], axis=-1)], axis=-1)
 
-    new = mean(known=False)
-    if not trials.on_new:
-        return new, new
-    return new, (1 - trials.known_share) * new + trials.known_share * mean(known=True)
+    draws = [padded(resampled_scores(part, resamples=DRAWS, random_state=i)) for i, part in enumerate(parts)]
+    return shares @ np.array([padded(part.score()) for part in parts]), np.tensordot(shares, np.array(draws), axes=1)
 
 
 def _ranked(
@@ -212,16 +165,28 @@ def _ranked(
             other is not None and mean > float(other.score.mean()) + TOLERANCE for other in others
         ):
             reason = "known"
-    order = sorted(range(len(scored)), key=lambda i: -float(scored[i].score.mean()))  # stable: the simpler first
-    n = trials.n - (trials.known if trials.on_new else 0)
-    everything = [scored[i].everything for i in order]
+
+    def curve(one: _Scored, raw: float | None, n: int) -> PrefixCurve:
+        low, high = interval(one.draws)
+        return PrefixCurve(
+            ks.tolist(), one.score.tolist(), trials.metric, raw, one.candidate.name, n_evaluated=n,
+            low=low.tolist(), high=high.tolist(), confidence=CONFIDENCE,
+        )  # fmt: skip
+
+    tried = []
+    for one, ahead in zip(scored, found.ahead, strict=True):
+        own, everything = one.candidate, one.everything
+        low, high = map(float, interval(one.draws.mean(axis=1)))
+        tried.append(
+            Trial(
+                own.name, own.objective.name, dict(own.settings), own.solver, one.components, own.pairs,
+                curve(one, raw[0], trials.n - (trials.known if trials.on_new else 0)),
+                None if everything is None else curve(everything, raw[1], trials.n),
+                float(one.score.mean()), low, high, ahead, round(one.seconds, 1),
+            )
+        )  # fmt: skip
     return Ranking(
-        curves=tuple(_curve(scored[i], trials, ks, raw[0], n) for i in order),
-        trials=tuple(_trial(scored[i]) for i in order),
-        margins=tuple(
-            Margin(scored[i].candidate.name, -ahead.value, -ahead.high, -ahead.low)
-            for i, ahead in ((i, found.ahead[i]) for i in order[1:])
-        ),
+        trials=tuple(sorted(tried, key=lambda trial: -trial.mean)),  # stable: the simpler first
         choice=chosen.candidate.name,
         reason=reason,
         left_out=left_out,
@@ -229,42 +194,9 @@ def _ranked(
         folds=len(trials.folds),
         known=trials.known,
         known_share=trials.known_share,
-        everything=tuple(_curve(one, trials, ks, raw[1], trials.n) for one in everything if one is not None),
     )
 
 
 def _selected(scored: Sequence[_Scored]) -> Selection:
     """Compare means over the lengths; candidates are given the simplest first."""
     return select([one.score.mean() for one in scored], [one.draws.mean(axis=1) for one in scored])
-
-
-def _curve(one: _Scored, trials: Trials, ks: np.ndarray, raw: float | None, n: int) -> PrefixCurve:
-    low, high = interval(one.draws)
-    return PrefixCurve(
-        k=tuple(ks.tolist()),
-        score=tuple(one.score.tolist()),
-        metric=trials.metric,
-        input_score=raw,
-        label=one.candidate.name,
-        n_evaluated=n,
-        low=tuple(low.tolist()),
-        high=tuple(high.tolist()),
-        confidence=CONFIDENCE,
-    )
-
-
-def _trial(one: _Scored) -> Trial:
-    candidate = one.candidate
-    low, high = map(float, interval(one.draws.mean(axis=1)))
-    return Trial(
-        name=candidate.name,
-        objective=candidate.objective.name,
-        settings=dict(candidate.settings),
-        solver=candidate.solver,
-        components=one.components,
-        pairs=candidate.pairs,
-        mean=float(one.score.mean()),
-        low=low,
-        high=high,
-        seconds=round(one.seconds, 1),
-    )

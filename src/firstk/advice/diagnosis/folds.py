@@ -118,7 +118,15 @@ def trials_of(
         (left, right) or (left, right, scores).
     search : Search or None
     """
-    sides = None if pairs is None else _checked_pairs(pairs)
+    sides: dict[str, np.ndarray] | None = None
+    if pairs is not None:
+        if len(pairs) not in (2, 3):
+            raise bad_parameter("pairs", OWNER, "(left, right) or (left, right, scores)", f"{len(pairs)} parts")
+        left, right = check_matrix_pair(pairs[0], pairs[1], OWNER, ("left", "right"))
+        check_same_length(left, right, "left", "right", OWNER)
+        sides, scores = {"left": left, "right": right}, np.asarray(pairs[2] if len(pairs) == 3 else ())
+        if scores.size and (scores.ndim != 1 or scores.min() < scores.max()):  # equal scores say no more than none
+            sides["scores"] = check_scores(scores, len(left), OWNER)
     rows = None if X is None else check_matrix(X, OWNER)
     if search is not None and search.relevance is None:
         trials = log_trials(search)
@@ -136,18 +144,6 @@ def trials_of(
     return both, judged_trials(as_search(sides["left"], sides["right"], rows))
 
 
-def _checked_pairs(pairs: Sequence[ArrayLike]) -> dict[str, np.ndarray]:
-    if len(pairs) not in (2, 3):
-        raise bad_parameter("pairs", OWNER, "(left, right) or (left, right, scores)", f"{len(pairs)} parts")
-    left, right = check_matrix_pair(pairs[0], pairs[1], OWNER, ("left", "right"))
-    check_same_length(left, right, "left", "right", OWNER)
-    sides = {"left": left, "right": right}
-    scores = np.asarray(pairs[2] if len(pairs) == 3 else ())
-    if scores.size and (scores.ndim != 1 or scores.min() < scores.max()):  # equal scores say no more than none
-        sides["scores"] = check_scores(scores, len(left), OWNER)
-    return sides
-
-
 def row_trials(X: np.ndarray, y: np.ndarray | None, task: Task) -> Trials:
     """Return folds of rows with labels, with targets, or with neither.
 
@@ -156,7 +152,9 @@ def row_trials(X: np.ndarray, y: np.ndarray | None, task: Task) -> Trials:
     """
     metric = {"labels": "1nn_accuracy", "targets": "r2", "none": "recall@10"}[task]
     _check_enough(len(X), "rows")
-    X = _narrowed(X)
+    if min(X.shape) > WIDEST:  # along the first singular vectors
+        rows = X.astype(np.float64)
+        X = (X @ ordered_eigh(rows.T @ rows)[1][:, :WIDEST]).astype(X.dtype)
     if y is not None and task == "labels":
         y = np.unique(y, return_inverse=True)[1]  # numbers of classes, so that no objective takes labels for targets
     columns = {"X": X} if y is None or task == "none" else {"X": X, "y": y}
@@ -241,17 +239,6 @@ def _taught(edges: np.ndarray, n: int, others: int = 0, by: np.ndarray | None = 
     return taught
 
 
-def _groups(edges: np.ndarray, hashes: np.ndarray) -> np.ndarray:
-    """Return the group of each query: documents connect them, and so do equal hashes, which copies of a query have."""
-    n = len(hashes)
-    document = n + np.unique(edges[:, 1], return_inverse=True)[1].ravel()
-    copies = document.max() + 1 + np.unique(hashes, return_inverse=True)[1].ravel()
-    query, other = np.concatenate([edges[:, 0], np.arange(n)]), np.concatenate([document, copies])
-    size = int(other.max()) + 1
-    graph = coo_array((np.ones(len(query)), (query, other)), shape=(size, size))
-    return np.asarray(connected_components(graph, directed=False)[1][:n])
-
-
 def _search_splits(queries: np.ndarray, edges: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the queries of each fold that are learned from and held out.
 
@@ -260,8 +247,16 @@ def _search_splits(queries: np.ndarray, edges: np.ndarray | None) -> list[tuple[
     nothing is to be learned from them (`edges` is None), a fold is a quarter of the queries.
     """
     n, hashes = len(queries), _spread_hashes(queries)
-    groups = None if edges is None or not len(edges) else _groups(edges, hashes)
-    if edges is None or groups is None or 2 * np.bincount(groups).max() > n:
+    if edges is None or not len(edges):
+        return _splits(_fold_numbers(queries), every=True)
+    # Documents connect queries, and so do equal hashes, which copies of a query have.
+    document = n + np.unique(edges[:, 1], return_inverse=True)[1].ravel()
+    copies = document.max() + 1 + np.unique(hashes, return_inverse=True)[1].ravel()
+    query, other = np.concatenate([edges[:, 0], np.arange(n)]), np.concatenate([document, copies])
+    size = int(other.max()) + 1
+    graph = coo_array((np.ones(len(query)), (query, other)), shape=(size, size))
+    groups = np.asarray(connected_components(graph, directed=False)[1][:n])
+    if 2 * np.bincount(groups).max() > n:
         return _splits(_fold_numbers(queries), every=True)
     least = np.full(groups.max() + 1, np.iinfo(np.uint64).max, dtype=np.uint64)
     np.minimum.at(least, groups, hashes)  # one hash a group, whatever the order of its queries
@@ -332,16 +327,6 @@ def _with_fewer_documents(search: Search) -> Search:
 def _thinned(n: int, most: int) -> np.ndarray:
     """Return at most `most` of n row numbers, drawn with a fixed seed, ascending."""
     return np.arange(n) if n <= most else np.sort(np.random.default_rng(0).choice(n, most, replace=False))
-
-
-def _narrowed(X: np.ndarray) -> np.ndarray:
-    """Return rows along their first WIDEST singular vectors, where they are wider than that."""
-    if X.shape[1] <= WIDEST:
-        return X
-    rows = X.astype(np.float64)
-    if len(X) <= WIDEST:
-        return X
-    return (X @ ordered_eigh(rows.T @ rows)[1][:, :WIDEST]).astype(X.dtype)
 
 
 def _check_enough(n: int, what: str) -> None:

@@ -12,40 +12,12 @@ from firstk.quality.paired import SAME, Difference
 
 
 @dataclass(frozen=True)
-class Margin:
-    """How far an objective is behind the best one: mean over prefixes, paired by rows.
-
-    Attributes
-    ----------
-    objective : str
-    behind, low, high : float
-        The difference, and its interval.
-    """
-
-    objective: str
-    behind: float
-    low: float
-    high: float
-
-    @property
-    def clear(self) -> bool:
-        """Whether the difference exceeds its noise."""
-        return Difference(self.behind, self.low, self.high).clear
-
-    @property
-    def level(self) -> bool:
-        """Whether the objective may be taken instead of the best one."""
-        return self.behind <= SAME or Difference(-self.behind, -self.high, -self.low).level
-
-
-@dataclass(frozen=True)
 class Trial:
-    """How an objective of the ranking is asked for, and what trying it took.
+    """How an objective of the ranking is asked for, what it scored, and what trying it took.
 
     Attributes
     ----------
     name : str
-        The label of its curve.
     objective : str
         Public name of the objective.
     settings : mapping
@@ -55,8 +27,15 @@ class Trial:
         Width to ask for, where the default would be shorter than the lengths compared.
     pairs : bool
         Whether it learns from pairs.
+    curve : PrefixCurve
+        Held-out scores at a few lengths, with intervals.
+    everything : PrefixCurve or None
+        Scores of queries like those given, where `curve` is of searches for new documents: queries of which no relevant
+        document was learned from.
     mean, low, high : float
         Mean score over the lengths compared, and its interval.
+    ahead : Difference
+        How far it is ahead of the best, at most 0: means over the lengths, paired by rows.
     seconds : float
         Processor time of fitting and evaluating it.
     """
@@ -67,10 +46,18 @@ class Trial:
     solver: str
     components: int | None
     pairs: bool
+    curve: PrefixCurve
+    everything: PrefixCurve | None
     mean: float
     low: float
     high: float
+    ahead: Difference
     seconds: float = field(compare=False)
+
+    @property
+    def level(self) -> bool:
+        """Whether the objective may be taken instead of the best one."""
+        return self.ahead.value >= -SAME or self.ahead.level
 
     @property
     def python(self) -> str:
@@ -93,12 +80,8 @@ class Ranking:
 
     Attributes
     ----------
-    curves : tuple of PrefixCurve
-        One per objective, best mean first, with intervals.
     trials : tuple of Trial
-        In the order of `curves`.
-    margins : tuple of Margin
-        Of all but the best, in the order of `curves`.
+        The best mean first.
     choice : str
         The objective to fit.
     reason : {"best", "simpler", "known"}
@@ -114,14 +97,9 @@ class Ranking:
         Number of held-out queries of which a relevant document was learned from with another query.
     known_share : float
         Of queries like those given, how many are such.
-    everything : tuple of PrefixCurve
-        Scores of queries like those given, in the order of `curves`, where these are of searches for new documents:
-        queries of which no relevant document was learned from.
     """
 
-    curves: tuple[PrefixCurve, ...]
     trials: tuple[Trial, ...]
-    margins: tuple[Margin, ...]
     choice: str
     reason: str
     left_out: dict[str, str]
@@ -129,10 +107,19 @@ class Ranking:
     folds: int
     known: int = 0
     known_share: float = 0.0
-    everything: tuple[PrefixCurve, ...] = ()
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+    @property
+    def curves(self) -> tuple[PrefixCurve, ...]:
+        """The curves of all trials."""
+        return tuple(trial.curve for trial in self.trials)
+
+    @property
+    def everything(self) -> tuple[PrefixCurve, ...]:
+        """Their curves over queries like those given, where they have any."""
+        return tuple(trial.everything for trial in self.trials if trial.everything is not None)
 
     @property
     def leader(self) -> str:
@@ -147,5 +134,4 @@ class Ranking:
     @property
     def level(self) -> tuple[str, ...]:
         """The objectives that are level with the best, itself among them, but for the one to fit."""
-        names = [self.leader, *(margin.objective for margin in self.margins if margin.level)]
-        return tuple(name for name in names if name != self.choice)
+        return tuple(trial.name for trial in self.trials if trial.level and trial.name != self.choice)

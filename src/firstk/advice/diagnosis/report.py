@@ -165,12 +165,21 @@ def diagnose_gathered(
     progress("spectrum")
     moments, spectrum = gathered.moments, spectrum_of(gathered.moments)
     full = not gathered.few and surely_full(spectrum, moments)
-    ranking, unranked = None, _incomparable(gathered, spectrum) if compare else ""
-    if compare and not unranked:
+    ranking, unranked, y = None, "", gathered.sample.get("y")
+    if not compare:
+        pass
+    elif not len(spectrum):
+        differ = bool(np.any(gathered.sums.least < gathered.sums.most))
+        unranked = f"the vectors {'vary too little for their precision: scale them up.' if differ else 'do not vary.'}"
+    elif not SINGLE_PRECISION[0] < spectrum[0] < SINGLE_PRECISION[1]:
+        far = "large: scale them down." if spectrum[0] > 1 else "small: scale them up."
+        unranked = f"rows are compared in single precision, for which these are too {far}"
+    elif y is not None and bool(np.all(y == y[:1])):
+        unranked = f"all rows have {'one class' if gathered.kind == 'labels' else 'one value'}; give at least two."
+    else:
         progress("ranking")
         try:
-            sample = gathered.sample
-            trials = trials or row_trials(sample["X"], sample.get("y"), gathered.kind)
+            trials = trials or row_trials(gathered.sample["X"], y, gathered.kind)
             ranking = compare_objectives(trials, progress)
         except FirstkError as error:
             unranked = str(error)
@@ -178,35 +187,17 @@ def diagnose_gathered(
         vectors=describe(
             gathered.sums, spectrum, (len(spectrum),) * 3 if full else ranks_of(moments), min(moments.input_eps, SINGLE)
         ),
-        spectrum=_curve(spectrum),
+        spectrum=None
+        if not len(spectrum)
+        else PrefixCurve(
+            tuple(range(1, len(spectrum) + 1)),
+            variance_shares(spectrum).tolist(),
+            "share of variance",
+            label="variance",
+        ),
         kind=gathered.kind if trials is None else trials.task,
         classes=gathered.classes,
         ranking=ranking,
         unranked=unranked,
         command="" if ranking is None else ranking.chosen.python,
-    )
-
-
-def _incomparable(gathered: Gathered, spectrum: np.ndarray) -> str:
-    """Return why objectives cannot be compared on these rows; empty where they can."""
-    if not len(spectrum):
-        differ = bool(np.any(gathered.sums.least < gathered.sums.most))
-        return "the vectors " + ("vary too little for their precision: scale them up." if differ else "do not vary.")
-    if not SINGLE_PRECISION[0] < spectrum[0] < SINGLE_PRECISION[1]:
-        far = "large: scale them down." if spectrum[0] > 1 else "small: scale them up."
-        return f"rows are compared in single precision, for which these are too {far}"
-    y = gathered.sample.get("y")
-    if y is not None and bool(np.all(y == y[:1])):
-        return f"all rows have {'one class' if gathered.kind == 'labels' else 'one value'}; give at least two."
-    return ""
-
-
-def _curve(spectrum: np.ndarray) -> PrefixCurve | None:
-    if not len(spectrum):
-        return None
-    return PrefixCurve(
-        k=tuple(range(1, len(spectrum) + 1)),
-        score=tuple(variance_shares(spectrum).tolist()),
-        metric="share of variance",
-        label="variance",
     )

@@ -23,7 +23,7 @@ from firstk.exceptions import InvalidInputError
 from firstk.moments.fingerprint import joined_hashes, row_hashes
 from firstk.moments.moments import Moments
 from firstk.moments.statistics import RowSample
-from firstk.moments.stream import Accumulated, Chunk, Chunks, Columns, HashHoldOut, accumulate, joined
+from firstk.moments.stream import Chunk, Chunks, Columns, HashHoldOut, accumulate, joined
 from firstk.moments.targets import as_labels, check_labels, check_targets
 
 Kind = Literal["none", "labels", "targets"]
@@ -96,72 +96,6 @@ class _Collected:
         )
 
 
-@dataclass(frozen=True)
-class _Collector:
-    """Settings of the collection, known before the first row is read: number of rows and columns, and kind of `y`."""
-
-    rows: int
-    width: int
-    kind: Kind
-
-    def chunks(self, batches: Iterable[tuple[ArrayLike, ArrayLike | None]]) -> Chunks:
-        """Return batches as a stream, checked and split into blocks."""
-
-        def after(end: int) -> Iterator[Chunk]:
-            for X, y in batches:
-                columns = self.checked(X, y, end)
-                for start in range(0, len(columns["X"]), BLOCK_ROWS):
-                    block = {name: part[start : start + BLOCK_ROWS] for name, part in columns.items()}
-                    end += len(block["X"])
-                    yield Chunk(block, end)
-
-        return Chunks(after)
-
-    def checked(self, X: ArrayLike, y: ArrayLike | None, first: int) -> dict[str, np.ndarray]:
-        """Return checked rows with their labels or targets; `first` is the number of the first row."""
-        X = np.asarray(X)
-        # float16 is kept, so that the moments know its precision.
-        if X.dtype != np.float16 or X.ndim != 2 or not np.isfinite(X).all():
-            X = check_matrix(X, OWNER, width=self.width)
-        if self.kind == "none":
-            return {"X": X}
-        if y is None:
-            raise InvalidInputError(f"{OWNER} needs 'y' for kind='{self.kind}'. Got None: pass y, or omit kind.")
-        y = as_labels(y, OWNER)
-        if self.kind == "targets":
-            return {"X": X, "y": check_targets(y, len(X), OWNER, first).astype(np.float64)}
-        y = check_labels(y, len(X), OWNER, first)
-        return {"X": X, "y": y.astype(str) if y.dtype.kind in "OT" else y}
-
-    def collect(self, columns: Columns) -> _Collected:
-        """Collect some rows."""
-        alone = row_hashes({"X": columns["X"]})
-        both = joined_hashes(alone, row_hashes({"y": columns["y"]})) if "y" in columns else alone
-        sample = RowSample(min(MOST_ROWS, max(256, MOST_NUMBERS // self.width)))
-        sample.update(columns, (alone & ~_LABEL_BITS) | (both & _LABEL_BITS))
-        moments, rows = Moments(precision="float64"), {"X": columns["X"]}
-        if self.rows >= self.width:
-            moments, rows = moments.update(columns["X"]), {}
-        labels = Counter(columns["y"].tolist()) if self.kind == "labels" else Counter()
-        sums = RowSums(columns["X"], alone, both if self.kind == "labels" else None)
-        return _Collected(sums, sample, moments, rows, labels)
-
-    def finish(self, done: Accumulated[_Collected]) -> Gathered:
-        """Return the gathered data; with fewer rows than columns, moments in a basis of the rows."""
-        found = done.statistics
-        if done.read < 2 or found is None:
-            raise InvalidInputError(f"A diagnosis needs at least two rows. Got {done.read}.")
-        once = sum(count == 1 for count in found.labels.values())
-        if found.labels and done.read >= FEWEST_NAMED and once >= NAMED_SHARE * done.read:
-            raise InvalidInputError(f"{once} of {done.read} labels occur once: they {_NAMES}")
-        moments, few = found.moments, bool(found.rows)
-        if few:
-            X = found.rows["X"].astype(np.float64)
-            moments = Moments().update(X @ row_space(X))
-        sample = {name: half_as_single(part) for name, part in found.sample.columns.items()}
-        return Gathered(moments, few, found.sums, sample, self.kind, len(found.labels))
-
-
 def gather(X: ArrayLike, y: ArrayLike | None = None, kind: str = "auto") -> Gathered:
     """Gather from rows in memory."""
     X = np.asarray(X) if np.asarray(X).dtype == np.float16 else check_matrix(X, OWNER)
@@ -190,20 +124,61 @@ def gather_batches(
         Called with the number of rows just processed.
     """
     batches = iter(batches)
-    first = next(batches, None)
-    if first is None:
+    start = next(batches, None)
+    if start is None:
         raise InvalidInputError(f"{OWNER} needs at least two rows. Got 0: pass a file with rows.")
-    collector = _Collector(rows, width, settled_kind(first[1], kind))
-    full = (batch for batch in chain([first], batches) if np.shape(batch[0])[0])
-    return collector.finish(accumulate(collector.collect, collector.chunks(full), HashHoldOut(0.0), progress=progress))
-
-
-def settled_kind(y: ArrayLike | None, kind: str) -> Kind:
-    """Return the kind of `y`: with "auto", floating-point numbers and several columns are targets."""
     if kind not in ("auto", "none", "labels", "targets"):
         raise bad_parameter("kind", OWNER, "'auto', 'labels' or 'targets'", kind)
-    if y is None or kind == "none":
-        return "none"
-    if kind == "auto":
-        return "targets" if np.asarray(y).dtype.kind == "f" or np.ndim(y) == 2 else "labels"
-    return "labels" if kind == "labels" else "targets"
+    if start[1] is None or kind == "none":
+        kind = "none"
+    elif kind == "auto":
+        kind = "targets" if np.asarray(start[1]).dtype.kind == "f" or np.ndim(start[1]) == 2 else "labels"
+
+    def checked(X: ArrayLike, y: ArrayLike | None, first: int) -> dict[str, np.ndarray]:
+        """Return checked rows with their labels or targets; `first` is the number of the first row."""
+        X = np.asarray(X)
+        # float16 is kept, so that the moments know its precision.
+        if X.dtype != np.float16 or X.ndim != 2 or not np.isfinite(X).all():
+            X = check_matrix(X, OWNER, width=width)
+        if kind == "none":
+            return {"X": X}
+        if y is None:
+            raise InvalidInputError(f"{OWNER} needs 'y' for kind='{kind}'. Got None: pass y, or omit kind.")
+        y = as_labels(y, OWNER)
+        if kind == "targets":
+            return {"X": X, "y": check_targets(y, len(X), OWNER, first).astype(np.float64)}
+        y = check_labels(y, len(X), OWNER, first)
+        return {"X": X, "y": y.astype(str) if y.dtype.kind in "OT" else y}
+
+    def blocks(end: int) -> Iterator[Chunk]:
+        for X, y in chain([start], batches):
+            columns = checked(X, y, end) if np.shape(X)[0] else {"X": np.empty((0, width))}
+            for row in range(0, len(columns["X"]), BLOCK_ROWS):
+                block = {name: part[row : row + BLOCK_ROWS] for name, part in columns.items()}
+                end += len(block["X"])
+                yield Chunk(block, end)
+
+    def collect(columns: Columns) -> _Collected:
+        alone = row_hashes({"X": columns["X"]})
+        both = joined_hashes(alone, row_hashes({"y": columns["y"]})) if "y" in columns else alone
+        sample = RowSample(min(MOST_ROWS, max(256, MOST_NUMBERS // width)))
+        sample.update(columns, (alone & ~_LABEL_BITS) | (both & _LABEL_BITS))
+        moments, kept = Moments(precision="float64"), {"X": columns["X"]}
+        if rows >= width:
+            moments, kept = moments.update(columns["X"]), {}
+        labels = Counter(columns["y"].tolist()) if kind == "labels" else Counter()
+        return _Collected(RowSums(columns["X"], alone, both if labels else None), sample, moments, kept, labels)
+
+    done = accumulate(collect, Chunks(blocks), HashHoldOut(0.0), progress=progress)
+    found = done.statistics
+    if done.read < 2 or found is None:
+        raise InvalidInputError(f"A diagnosis needs at least two rows. Got {done.read}.")
+    once = sum(count == 1 for count in found.labels.values())
+    if found.labels and done.read >= FEWEST_NAMED and once >= NAMED_SHARE * done.read:
+        raise InvalidInputError(f"{once} of {done.read} labels occur once: they {_NAMES}")
+    moments, few = found.moments, bool(found.rows)
+    if few:  # with fewer rows than columns, in a basis of the rows
+        X = found.rows["X"].astype(np.float64)
+        moments = Moments().update(X @ row_space(X))
+    sample = {name: half_as_single(part) for name, part in found.sample.columns.items()}
+    return Gathered(moments, few, found.sums, sample, kind, len(found.labels))  # type: ignore[arg-type]

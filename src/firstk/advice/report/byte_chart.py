@@ -98,10 +98,6 @@ def describe(evaluation: Evaluation) -> str:
     return f"Best score for its size: {'; '.join(front)}.{raw}"
 
 
-def _scored(point: Point) -> str:
-    return f"{score_text(point.score, 4)} in {number_of(point.bytes, 'byte')}"
-
-
 def name_of_point(point: Point) -> str:
     """Return what a chart calls a point."""
     if point.code == RAW_NAME or point.precision == PRODUCT_QUANTIZER:
@@ -190,7 +186,9 @@ class _ByteChart:
         """Draw the points of a line: dots that a slider finds by k or bytes, small squares for what is not our own."""
         marks = []
         for one, x, y in self._placed(points):
-            title = element("title", f"{name_of_point(one)}: {_scored(one)}")
+            title = element(
+                "title", f"{name_of_point(one)}: {score_text(one.score, 4)} in {number_of(one.bytes, 'byte')}"
+            )
             if look.ours:
                 place = {"data_fit": one.k} if one.is_prefix else {"data_bytes": one.bytes}
                 marks.append(element("circle", title, **place, cx=x, cy=y, r=3))

@@ -5,7 +5,7 @@ Text in an SVG shrinks with it, so a phone gets its own drawing (`NARROW`) and n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -149,7 +149,21 @@ def panels(axes: AxisStatistics, heading: str, number: int, frame: Frame, across
     shown = statistics_of(axes)
     bottom = TOP + len(shown) * PANEL + (len(shown) - 1) * GAP
     whole = replace(frame, top=TOP, bottom=bottom, height=bottom + 50)
-    line = element("line", y1=TOP - 14, y2=bottom)
+    line, drawn = element("line", y1=TOP - 14, y2=bottom), list[Html]()
+    for i, (name, values) in enumerate(shown):
+        panel = replace(whole, top=TOP + i * (PANEL + GAP), bottom=TOP + i * (PANEL + GAP) + PANEL)
+        up = Values.covering([0.0, *values], about=2)
+        measure = element("text", name, class_="measure", x=panel.left, y=panel.top - 10)
+        zero, stems = panel.y(up.share(0.0)), []
+        for j, value in enumerate(values, start=1):
+            path = f"M{panel.x(across.share(j)):.1f} {zero:.1f}V{panel.y(up.share(value)):.1f}"
+            stems.append(element("path", data_k=j, class_="cut" if j > k else None, d=path))
+        # A width at which most stems stand apart: the right end of a log axis is dense.
+        middle = max(2, len(values) // 2)
+        apart = panel.x(across.share(middle)) - panel.x(across.share(middle - 1)) if across.low < across.high else 8.0
+        width = f"{min(max(0.6 * apart, 1.0), 6.0):.2f}"
+        drawn.append(element("g", measure, value_axis(up, panel, base=0.0), class_="axis"))
+        drawn.append(element("g", stems, class_="stems", stroke_width=width))
     said = "; ".join(
         f"{name} from {score_text(values[0], 4)} at coordinate 1 to {score_text(values[-1], 4)} at coordinate {axes.d}"
         for name, values in shown
@@ -159,32 +173,12 @@ def panels(axes: AxisStatistics, heading: str, number: int, frame: Frame, across
         f"axes-{number}",
         heading,
         f"A bar for each of {axes.d} coordinates. {said}.",
-        [
-            _panel(name, values, replace(whole, top=top, bottom=top + PANEL), across, k)
-            for i, (name, values) in enumerate(shown)
-            for top in (TOP + i * (PANEL + GAP),)
-        ],
+        drawn,
         element("g", octave_axis(across, whole, "coordinate"), class_="axis"),
         element("g", line, class_="cursor", transform=f"translate({whole.x(across.share(k)):.1f} 0)"),
         kind="chart axes",
         **edges(whole),
     )
-
-
-def _panel(name: str, values: Sequence[float], frame: Frame, across: Octaves, k: int) -> list[Html]:
-    up = Values.covering([0.0, *values], about=2)
-    measure = element("text", name, class_="measure", x=frame.left, y=frame.top - 10)
-    zero, stems = frame.y(up.share(0.0)), []
-    for j, value in enumerate(values, start=1):
-        path = f"M{frame.x(across.share(j)):.1f} {zero:.1f}V{frame.y(up.share(value)):.1f}"
-        stems.append(element("path", data_k=j, class_="cut" if j > k else None, d=path))
-    # A width at which most stems stand apart: the right end of a log axis is dense.
-    middle = max(2, len(values) // 2)
-    apart = frame.x(across.share(middle)) - frame.x(across.share(middle - 1)) if across.low < across.high else 8.0
-    return [
-        element("g", measure, value_axis(up, frame, base=0.0), class_="axis"),
-        element("g", stems, class_="stems", stroke_width=f"{min(max(0.6 * apart, 1.0), 6.0):.2f}"),
-    ]
 
 
 def scatter(axes: AxisStatistics, k: int) -> Html | None:
@@ -266,13 +260,27 @@ class CurveChart:
         ends = chain(*((curve.low or ()) + (curve.high or ()) for curve in chart.everything))
         scores = [*chain(*(curve.score for curve in chart.everything)), *chart.input_scores, *ends]
         scores += [*(() if chart.asked is None else chart.asked[1:]), *(chart.input_interval or ())]
-        up = Values.covering(scores, floor=_floor(page.chosen_k, chart, scores))
+        floor = None
+        if chart.higher_is_better:  # far below the raw vectors, the best and the chosen k, the axis is compressed
+            whole = min([max(max(curve.score) for curve in chart.curves), *chart.input_scores])
+            floor = floor_of(scores, whole, None if chart.asked is None else chart.asked[1])
+        if floor is not None and (k := page.chosen_k) is not None:
+            floor = min([floor, *(0.95 * curve.at(k) for curve in chart.curves if k in curve.k)])
+        up = Values.covering(scores, floor=floor)
         return cls(chart, page.looks, frame, Octaves(page.stops[0], page.stops[-1]), up)
 
     def draw(self, heading: str, number: int, k: int, chosen_k: int | None) -> Html:
         """Draw the chart with its line at `k`; `number` is its place among the charts of the page."""
         frame, chart = self.frame, self.chart
         drawn = [(curve, self.looks[line]) for curve, line in zip(chart.everything, chart.lines, strict=True)]
+        choice = band = None
+        if chosen_k is not None:  # a mark on the axis, which stays when the line is moved
+            path = f"M{self._x(chosen_k):.1f} {frame.bottom:g}l-5 8h10z"
+            choice = element("path", element("title", f"chosen: k = {chosen_k}"), class_="choice", d=path)
+        if chart.input_interval is not None:  # of the raw vectors' score
+            low, high = map(self._y, chart.input_interval)
+            size = {"width": frame.right - frame.left, "height": low - high}
+            band = element("rect", class_="band", x=frame.left, y=high, **size, style=fill_of(RAW_LOOK))
         axes = [
             heading_of(chart.metric, chart.higher_is_better, self.up, frame),
             *value_axis(self.up, frame, base=self.up.ticks[0]),
@@ -284,8 +292,8 @@ class CurveChart:
             heading,
             described(chart),
             element("g", axes, class_="axis"),
-            None if chosen_k is None else self._choice(chosen_k),
-            self._raw_band(),
+            choice,
+            band,
             [level(frame, self._y(score), look) for _, look, score in levels_of(chart)],
             [self._curve(*one) for one in reversed(drawn)],  # baselines first: ours lie on top
             self._names(drawn) if frame.labelled else None,
@@ -302,20 +310,14 @@ class CurveChart:
         return self.frame.y(self.up.share(score))
 
     def _path(self, curve: PrefixCurve, scores: Sequence[float]) -> list[tuple[float, float]]:
-        return _visible((self._x(k), self._y(score)) for k, score in zip(curve.k, scores, strict=True))
-
-    def _choice(self, k: int) -> Html:
-        """Mark the chosen k on the axis; it stays when the line is moved."""
-        path = f"M{self._x(k):.1f} {self.frame.bottom:g}l-5 8h10z"
-        return element("path", element("title", f"chosen: k = {k}"), class_="choice", d=path)
-
-    def _raw_band(self) -> Html | None:
-        """Draw the interval of the raw vectors' score."""
-        if self.chart.input_interval is None:
-            return None
-        low, high = map(self._y, self.chart.input_interval)
-        size = {"width": self.frame.right - self.frame.left, "height": low - high}
-        return element("rect", class_="band", x=self.frame.left, y=high, **size, style=fill_of(RAW_LOOK))
+        """Return the corners of a line, less those within half a pixel: the right end of a log axis is dense."""
+        kept: list[tuple[float, float]] = []
+        for point in ((self._x(k), self._y(score)) for k, score in zip(curve.k, scores, strict=True)):
+            if len(kept) > 1 and point[0] - kept[-2][0] < 0.5:
+                kept[-1] = point
+            else:
+                kept.append(point)
+        return kept
 
     def _curve(self, curve: PrefixCurve, look: Look) -> Html:
         marked = [(self._x(k), self._y(score)) for k, score in curve] if len(curve) <= FEW_POINTS else []
@@ -381,25 +383,3 @@ class CurveChart:
             [round(self.up.share(curve.at(k)), 5) if k in curve.k else None for k in stops]
             for curve in self.chart.everything
         ]
-
-
-def _floor(chosen_k: int | None, chart: Curves, scores: Sequence[float]) -> float | None:
-    """Return the score below which the axis is compressed: far below the raw vectors, the best and the chosen k."""
-    if not chart.higher_is_better:
-        return None
-    whole = min([max(max(curve.score) for curve in chart.curves), *chart.input_scores])
-    floor = floor_of(scores, whole, None if chart.asked is None else chart.asked[1])
-    if floor is None or chosen_k is None:
-        return floor
-    return min([floor, *(0.95 * curve.at(chosen_k) for curve in chart.curves if chosen_k in curve.k)])
-
-
-def _visible(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Drop points less than half a pixel from the one before: the right end of a log axis is dense with them."""
-    kept: list[tuple[float, float]] = []
-    for point in points:
-        if len(kept) > 1 and point[0] - kept[-2][0] < 0.5:
-            kept[-1] = point
-        else:
-            kept.append(point)
-    return kept

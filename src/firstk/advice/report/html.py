@@ -42,20 +42,15 @@ def element(name: str, /, *inside: object, **attributes: object) -> Html:
     >>> element("p", "1 < 2", element("b", "!"), class_="note", data_k=2, hidden=True)
     '<p class="note" data-k="2" hidden>1 &lt; 2<b>!</b></p>'
     """
-    written = "".join(_attribute(key, value) for key, value in attributes.items())
+    written = ""
+    for key, value in attributes.items():
+        if value is not None and value is not False:
+            text = f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
+            written += f" {key.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{escape(text)}"')
     if name in VOID:
         return Html(f"<{name}{written}>")
     body = "".join(_texts(inside))
     return Html(f"<{name}{written}/>" if not body and name in SHAPES else f"<{name}{written}>{body}</{name}>")
-
-
-def _attribute(key: str, value: object) -> str:
-    key = key.rstrip("_").replace("_", "-")
-    if value is None or value is False:
-        return ""
-    if isinstance(value, float):
-        value = f"{value:.1f}".removesuffix(".0")
-    return f" {key}" if value is True else f' {key}="{escape(str(value))}"'
 
 
 def _texts(parts: Iterable[object]) -> Iterable[str]:
@@ -81,70 +76,68 @@ def paragraphs(text: str, kind: str | None = None) -> Html:
     return joined(element("p", part.strip(), class_=kind) for part in text.split("\n\n") if part.strip())
 
 
-def summary_html(text: str) -> Html:
-    """Return the paragraphs of a summary, the first set large."""
-    first, _, others = text.strip().partition("\n\n")
-    return joined(paragraphs(first, "lead"), paragraphs(others))
-
-
-def commands_html(commands: Sequence[str]) -> Html:
-    """Return the commands that do it."""
-    if not commands:
-        return Html()
-    told = "The command that does it:" if len(commands) == 1 else "The commands that do it:"
-    return joined(element("p", told, class_="do"), element("pre", element("code", "\n".join(commands)), tabindex=0))
-
-
-def headline_html(figures: Iterable[tuple[str, str]]) -> Html:
-    """Show up to four large figures, each with what it is."""
-    # A line must not end between k and its number.
-    return _pairs(((small.replace("k = ", "k\u00a0=\u00a0"), big) for big, small in figures), "headline")
-
-
-def terms_html(terms: Iterable[tuple[str, str]]) -> Html:
-    """Return terms as a list, one line each."""
-    return _pairs(terms, "terms")
-
-
-def _pairs(pairs: Iterable[tuple[str, str]], kind: str | None = None) -> Html:
+def pairs_html(pairs: Iterable[tuple[str, str]], kind: str | None = None) -> Html:
+    """Return terms, or large figures, each with what it is."""
     items = [element("div", element("dt", name), element("dd", text)) for name, text in pairs]
     return element("dl", items, class_=kind) if items else Html()
 
 
-def facts_html(heading: str, facts: Sequence[tuple[str, str | int | float]]) -> Html:
-    """Return plain facts below a heading."""
-    texts = [(name, v if isinstance(v, str) else f"{v:,}" if isinstance(v, int) else f"{v:.6g}") for name, v in facts]
-    return element("section", element("h2", heading), _pairs(texts), class_="facts") if texts else Html()
-
-
-def notes_html(notes: Sequence[str]) -> Html:
-    """Return the notes at the end of a page."""
-    items = element("ul", [element("li", note) for note in notes])
-    return element("section", element("h2", "Notes"), items, class_="notes") if notes else Html()
-
-
-def document(*, title: str, header: str, body: str, footer: str, variables: str = "", scripts: str = "") -> str:
+def document(
+    body: object,
+    *,
+    title: str,
+    summary: str,
+    commands: Sequence[str] = (),
+    figures: Iterable[tuple[str, str]] = (),
+    terms: Iterable[tuple[str, str]] = (),
+    about: str,
+    facts: Iterable[tuple[str, str | int | float]] = (),
+    notes: Sequence[str] = (),
+    variables: str = "",
+    scripts: str = "",
+) -> str:
     """Return a page as the text of an HTML file.
 
     Parameters
     ----------
+    body : Html
+        The sections.
     title : str
-        Plain text; all other parts are HTML.
-    header, body, footer : str
-        The answer, sections, and facts and notes.
+    summary : str
+        Paragraphs, which empty lines part; the first is set large.
+    commands : sequence of str
+        What does it.
+    figures : sequence of (str, str)
+        Large figures, each with what it is.
+    terms : sequence of (str, str)
+    about : str
+        The heading of the facts.
+    facts : sequence of (str, value)
+    notes : sequence of str
     variables : str
         Further variables of the style sheet.
-    scripts : str
+    scripts : Html
         What moves the page, if anything does.
     """
+    first, _, others = summary.strip().partition("\n\n")
+    head = [element("h1", title), paragraphs(first, "lead"), paragraphs(others)]
+    if commands:
+        told = "The command that does it:" if len(commands) == 1 else "The commands that do it:"
+        head += [element("p", told, class_="do"), element("pre", element("code", "\n".join(commands)), tabindex=0)]
+    # A line must not end between k and its number.
+    large = ((small.replace("k = ", "k\u00a0=\u00a0"), big) for big, small in figures)
+    head += [pairs_html(large, "headline"), pairs_html(terms, "terms")]
+    texts = [(name, v if isinstance(v, str) else f"{v:,}" if isinstance(v, int) else f"{v:.6g}") for name, v in facts]
+    foot = [element("section", element("h2", about), pairs_html(texts), class_="facts")] if texts else []
+    if notes:
+        items = element("ul", [element("li", note) for note in notes])
+        foot.append(element("section", element("h2", "Notes"), items, class_="notes"))
     return Template(static("page.html")).substitute(
         title=escape(title),
         css=static("page.css"),
         light=f"{css_variables(0)} {variables}".rstrip(),
         dark=css_variables(1),
-        header=header,
-        sections=body,
-        footer=footer,
+        main=joined(element("header", "\n", joined(*head), "\n"), body, *foot),
         scripts=scripts,
     )
 

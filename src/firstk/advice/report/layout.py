@@ -104,7 +104,10 @@ class Values:
         if high - low <= max(1e-6 * size, _LEAST):
             # A flat curve gets an axis around it, not one that magnifies rounding.
             low, high = low - 0.05 * (size or 1), high + 0.05 * (size or 1)
-        step = _round_step((high - low) / about)
+        # The smallest of 1, 2, 2.5, 5, 10 times a power of ten that is not below.
+        rough = (high - low) / about
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next((m * power for m in (1, 2, 2.5, 5) if m * power >= rough * (1 - 1e-9)), 10 * power)
         first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
         return cls(tuple(i * step for i in range(first, last + 1)))
 
@@ -156,12 +159,6 @@ def floor_of(scores: Iterable[float], whole: float, asked: float | None = None) 
 def shortened(name: str, longest: int = LONGEST_NAME) -> str:
     """Cut a name to what fits next to a chart; tables have all of it."""
     return name if len(name) <= longest else name[: max(1, longest - 1)].rstrip() + "…"
-
-
-def _round_step(rough: float) -> float:
-    """Return the smallest of 1, 2, 2.5, 5, 10 times a power of ten that is not below `rough`."""
-    power = 10.0 ** math.floor(math.log10(rough))
-    return next((m * power for m in (1, 2, 2.5, 5) if m * power >= rough * (1 - 1e-9)), 10 * power)
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:

@@ -23,8 +23,6 @@ from firstk.quality.curve import PrefixCurve
 from firstk.quality.evaluation import Evaluation
 
 NOTHING = "–"
-# Beyond this, the distance of two scores no longer fits a float.
-LARGEST_DRAWN = 1e100
 
 
 @dataclass(frozen=True)
@@ -170,13 +168,6 @@ class Curves:
                 f"A chart tells curves apart by their labels. Got {names.count(twice[0])} curves called '{twice[0]}'; "
                 "rename one with dataclasses.replace(curve, label=...)."
             )
-        for curve in drawn:
-            largest = max(map(abs, (*curve.score, curve.input_score or 0.0)))
-            if largest > LARGEST_DRAWN:
-                raise InvalidInputError(
-                    f"The curve '{name_of(curve)}' reaches {largest:g}, and only scores up to {LARGEST_DRAWN:g} can be "
-                    "drawn. Leave it out, or take its logarithm."
-                )
 
     @property
     def everything(self) -> tuple[PrefixCurve, ...]:

@@ -22,17 +22,12 @@ from firstk.advice.report.byte_chart import byte_charts
 from firstk.advice.report.charts import CurveChart, frames_for, panels, scatter, swatch
 from firstk.advice.report.html import (
     Html,
-    commands_html,
     document,
     element,
-    facts_html,
-    headline_html,
     joined,
-    notes_html,
+    pairs_html,
     paragraphs,
     static,
-    summary_html,
-    terms_html,
     write_document,
 )
 from firstk.advice.report.layout import RAW_LOOK, RAW_NAME, Octaves
@@ -78,29 +73,26 @@ def render_page(page: Page) -> str:
         "narrow-left": narrow.left / narrow.width,
         "narrow-right": 1 - narrow.right / narrow.width,
     }
-    head = (
-        summary_html(page.summary),
-        commands_html(page.commands),
-        headline_html(page.figures),
-        writer.terms(Terms(page.terms)),
-    )
-    body = joined(map(writer.section, range(len(page.sections))))
+    terms, body = writer.new(page.terms), joined(map(writer.section, range(len(page.sections))))
+    # JSON that no label can break out of, as only ``<`` could end its element.
+    data = json.dumps(writer.data(), allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+    data = data.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     return document(
+        body,
         title=page.title,
-        header=joined(*head),
-        body=body,
-        footer=joined(facts_html("What was fitted", page.facts), notes_html(page.notes)),
+        summary=page.summary,
+        commands=page.commands,
+        figures=page.figures,
+        terms=terms,
+        about="What was fitted",
+        facts=page.facts,
+        notes=page.notes,
         variables=" ".join(f"--{name}: {100 * share:.3f}%;" for name, share in shares.items()),
-        scripts=_scripts(writer.data()),
+        scripts=joined(
+            element("script", Html(data), type="application/json", id="data"),
+            element("script", Html(f"\n{static('page.js')}")),
+        ),
     )
-
-
-def _scripts(data: dict[str, object]) -> str:
-    """Return the script with its data: JSON that no label can break out of, as only ``<`` could end its element."""
-    text = json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
-    text = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    script = Html(f"\n{static('page.js')}")
-    return joined(element("script", Html(text), type="application/json", id="data"), element("script", script))
 
 
 class _Writer:
@@ -131,7 +123,12 @@ class _Writer:
 
     def data(self) -> dict[str, object]:
         """Return all that the script looks up."""
-        said = Steps.of(self.stops, self._said)
+        lead, parts = self.page.lead, self.page.sections[self.page.lead_number].parts
+        own = next(part for part in parts if isinstance(part, Table)).rows[0]
+        text, last = Cell(own.cells[0]) if not isinstance(own.cells[0], Cell) else own.cells[0], self.stops[-1]
+        score = text.text if isinstance(text.text, Steps) else Steps((0,), (text.text,))
+        # What a screen reader says of the slider at k.
+        said = Steps.of(self.stops, lambda k: f"k = {k} of {last}, {own.name}: {lead.metric} {score.at(k)}")
         return {
             "k": self.stops,
             # Six digits, as fine as the steps of the slider: what it is set to is what it gives back.
@@ -143,12 +140,6 @@ class _Writer:
             "heights": self.heights,
             "images": self.images,
         }
-
-    def _said(self, k: int) -> str:
-        """Return what a screen reader says of the slider at k."""
-        lead, table = self.page.lead, f"k = {k} of {self.stops[-1]}"
-        chart = next(part for part in self.page.sections[self.page.lead_number].parts if isinstance(part, Table))
-        return f"{table}, {chart.rows[0].name}: {lead.metric} {_text(chart.rows[0].cells[0]).at(k)}"
 
     def _place(self, text: Steps, stops: Sequence[int]) -> int:
         self.texts.append([self.strings.setdefault(text.at(stop), len(self.strings)) for stop in stops])
@@ -169,18 +160,17 @@ class _Writer:
         section, self.number = self.page.sections[number], number
         parts = [RENDERERS[type(part)](self, part, section) for part in section.parts]
         whole = element("section", element("h2", section.heading), "\n", joined(paragraphs(section.text), *parts))
-        return joined(self._slider(), whole) if number == self.page.lead_number else whole
-
-    def _slider(self) -> Html:
-        page = self.page
-        label = "Coordinates kept" if self.number == 0 else "If the first k coordinates are stored instead"
-        back = None
+        if number != self.page.lead_number:
+            return whole
+        page, back = self.page, None
+        label = "Coordinates kept" if number == 0 else "If the first k coordinates are stored instead"
         if page.chosen_k is not None:
             back = element("button", f"back to k = {page.chosen_k}", type="button", hidden=True)
         told = [element("label", label, for_="k"), element("output", f"k = {page.start} of {self.stops[-1]}", for_="k")]
         track = {"type": "range", "min": 0, "max": 1, "step": "0.000001", "autocomplete": "off"}
         text = element("div", told, back, class_="control-text")
-        return element("div", text, element("input", id="k", **track), class_="control", hidden=True)
+        slider = element("div", text, element("input", id="k", **track), class_="control", hidden=True)
+        return joined(slider, whole)
 
     # -- figures -----------------------------------------------------------------------------------------------
 
@@ -216,7 +206,15 @@ class _Writer:
             items.append(
                 element("figure", pictures, element("figcaption", name, self.following(share, class_="share")))
             )
-        self.images.append(image_data(images))
+        packed = {
+            "codes": images.codes,
+            "decoder": images.decoder,
+            "mean": images.mean,
+        }  # what the script rebuilds from
+        self.images.append(
+            {"shape": images.shape, "low": images.low, "high": images.high}
+            | {name: {"shape": one.shape, "scales": one.scales, "data": one.data} for name, one in packed.items()}
+        )
         label = f"Held-out images, and what k = {k} coordinates rebuild of them"
         return element("div", items, class_="images", data_images=len(self.images) - 1, role="group", aria_label=label)
 
@@ -234,7 +232,7 @@ class _Writer:
         raw = [item(found.stored_texts[row], found.stored_labels[row]) for row in found.of_raw(i)]
         columns = [element("div", element("h4", "all numbers"), element("ol", raw))]
         k = Steps.of(self.stops, str)
-        for name in found.by_prefix:
+        for name in filter(None, found.found):
             rows = [found.at(name, stop, i) for stop in self.stops]
             items = [
                 item(*(Steps(self.stops, tuple(column[row] for row in place)) for column in
@@ -252,11 +250,15 @@ class _Writer:
         """Return a paragraph that follows the slider."""
         return element("p", self.following(text), class_="follows")
 
-    def terms(self, terms: Terms, section: Section | None = None) -> Html:
+    def terms(self, terms: Terms, section: Section) -> Html:
         """Explain what has not been explained above."""
-        new = [(name, text) for name, text in terms.terms if name not in self.explained]
+        return pairs_html(self.new(terms.terms), "terms")
+
+    def new(self, terms: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Return the terms that have not been explained above."""
+        new = [(name, text) for name, text in terms if name not in self.explained]
         self.explained |= {name for name, _ in new}
-        return terms_html(new)
+        return new
 
     def table(self, table: Table, section: Section) -> Html:
         """Return a table, in a frame that scrolls where it may be long, with its slider if it has one."""
@@ -280,8 +282,11 @@ class _Writer:
         label = f"{section.heading} {table.folded or ''.join(p for p in table.caption if isinstance(p, str))}"
         framed = element("div", drawn, class_="scroll", role="region", tabindex=0, aria_label=label)
         if table.sizes:
-            stops = " ".join(map(str, table.sizes))
-            framed = element("div", self._size_slider(table), framed, class_="by-bytes", data_stops=stops)
+            ids, stops = f"bytes-{self.number}", table.sizes
+            track = {"type": "range", "min": 0, "max": len(stops) - 1, "step": 1, "value": stops.index(table.size)}
+            inside = element("label", "Bytes per vector", for_=ids), " ", element("input", id=ids, **track)
+            control = element("div", inside, class_="bytes-control", hidden=True)
+            framed = element("div", control, framed, class_="by-bytes", data_stops=" ".join(map(str, stops)))
         if not table.folded:
             return framed
         note = "Printed at powers of two and the chosen k; the page on a screen has all lengths."
@@ -311,17 +316,6 @@ class _Writer:
         name = element("th", line, element("span", row.name) if line else row.name, scope="row")
         return element("tr", name, cells, class_=kind or None, data_fit=k if follows else None)
 
-    def _size_slider(self, table: Table) -> Html:
-        ids, stops = f"bytes-{self.number}", table.sizes
-        track = {"type": "range", "min": 0, "max": len(stops) - 1, "step": 1, "value": stops.index(table.size)}
-        inside = element("label", "Bytes per vector", for_=ids), " ", element("input", id=ids, **track)
-        return element("div", inside, class_="bytes-control", hidden=True)
-
-
-def _text(cell: str | Steps | Cell) -> Steps:
-    text = cell.text if isinstance(cell, Cell) else cell
-    return text if isinstance(text, Steps) else Steps((0,), (text,))
-
 
 RENDERERS: dict[type, Callable[[_Writer, Any, Section], Html]] = {
     Curves: _Writer.curves,
@@ -333,14 +327,6 @@ RENDERERS: dict[type, Callable[[_Writer, Any, Section], Html]] = {
     Terms: _Writer.terms,
     Table: _Writer.table,
 }
-
-
-def image_data(images: ImageSamples) -> dict[str, object]:
-    """Return what the script rebuilds images from."""
-    packed = {"codes": images.codes, "decoder": images.decoder, "mean": images.mean}
-    return {"shape": images.shape, "low": images.low, "high": images.high} | {
-        name: {"shape": one.shape, "scales": one.scales, "data": one.data} for name, one in packed.items()
-    }
 
 
 def kept_shares(images: ImageSamples, k: int) -> list[str]:

@@ -156,7 +156,10 @@ def _in_bytes(evaluation: Evaluation, size: int | None) -> Table:
                 for size in sizes]  # fmt: skip
         scores = [NOTHING if o is None else score_text(o.score, 4) for o in best]
         ends = [NOTHING if o is None else _interval(evaluation.interval_of(o)) for o in best]
-        stored = [NOTHING if o is None else f"{_stored(o)}, {number_of(o.bytes, 'byte')}" for o in best]
+        stored = []  # without the name of the code, which the row says
+        for o in best:
+            k = "" if o is None or o.code == RAW or not o.is_prefix else f"k = {o.k}, "
+            stored.append(NOTHING if o is None else f"{k}{shown_as(o.stored_as)}, {number_of(o.bytes, 'byte')}")
         cells = tuple(Steps(tuple(sizes), tuple(texts)) for texts in (scores, ends, stored))
         rows.append(Row(name, cells, "" if rows else "ours"))
     wanted = size or (sizes[len(sizes) // 2] if sizes else 0)
@@ -168,12 +171,6 @@ def _in_bytes(evaluation: Evaluation, size: int | None) -> Table:
         sizes=tuple(sizes),
         size=max((own for own in sizes if own <= wanted), default=min(sizes, default=0)),
     )
-
-
-def _stored(point: Point) -> str:
-    """Return how a point is stored, without the name of its code, which its row says."""
-    stored = shown_as(point.stored_as)
-    return stored if point.code == RAW or not point.is_prefix else f"k = {point.k}, {stored}"
 
 
 def _precisions(evaluation: Evaluation) -> Table:
@@ -293,11 +290,46 @@ def page_of(report: Report, *, rows: int | None = None, commands: Iterable[str] 
     """
     lead, choice, rows = report.lead, report.choice, report.rows if rows is None else rows
     curve, advised = lead.curve(), None if choice is None else choice.advised
-    by_k, by_bytes = _curves(lead, choice), _bytes(lead, choice)
+    point = None if advised is None or advised.point not in lead.points else advised.point
+    on_new = choice is not None and choice.on_new
+    most = None if choice is None else choice.limits.bytes_per_vector
+    by_k = _curves(lead, choice)
+    by_bytes = bytes_section(
+        "How few bytes will do?",
+        f"{words.PRECISION_TEXT} {words.NEW_TEXT}" if on_new else words.PRECISION_TEXT,
+        replace(lead, metric=metric_of(lead.metric).name),
+        point,
+        words.asked_level(choice),
+        most or (None if point is None else point.bytes),
+    )
     # What is recommended stands first: a number of bytes, where it has no k.
-    bits = advised is not None and advised.point in lead.points and not advised.point.is_prefix
-    sections = [by_bytes, by_k] if bits else [by_k, by_bytes]
-    sections.append(_storage(report, rows, curve.k))
+    sections = [by_k, by_bytes] if point is None or point.is_prefix else [by_bytes, by_k]
+    whole: tuple[tuple[str, int], ...] = ()
+    start_k = None
+    if advised is not None:
+        size, precision = advised.point.bytes, advised.point.precision
+        whole = ((f"recommended: {advised.point}", size),)
+        if lead.embedded and (precision != EMBEDDED or advised.point.code):
+            # As many bytes of bits, or the nearest below.
+            near = max((o for o in lead.embedded if o.bytes <= size), key=lambda o: o.bytes, default=lead.embedded[0])
+            whole += ((str(near), near.bytes),)
+        # The slider starts at the prefix that does best in as many bytes.
+        ks = set(curve.k if lead.supported is None else lead.supported) & set(curve.k)
+        fitting = [o for o in lead.prefixes if o.bytes <= size and o.k in ks]
+        start_k = max(fitting, key=lambda o: o.score).k if fitting else None
+    sections.append(
+        storage_section(
+            "What is saved?",
+            words.STORAGE_TEXT,
+            rows=rows,
+            columns=report.columns,
+            itemsize=report.itemsize,
+            ks=curve.k,
+            # What a store takes for a form is told by the points.
+            precisions=tuple(dict.fromkeys(one.precision for one in lead.prefixes if not one.form)) or ("float32",),
+            whole=whole,
+        )
+    )
     sections += [_curves(one) for one in report.evaluations[1:] if one.baselines]
     if report.axes is not None:
         sections.append(coordinate_section("What is each coordinate worth?", words.AXES_TEXT, report.axes))
@@ -310,7 +342,7 @@ def page_of(report: Report, *, rows: int | None = None, commands: Iterable[str] 
         summary=words.summary_of(choice, rows, curve.full if lead.input_score is None else lead.input_score),
         sections=tuple(sections),
         chosen_k=chosen_k(choice, curve.k),
-        start_k=_best_prefix(lead, choice),
+        start_k=start_k,
         facts=tuple(report.facts.items()),
         notes=(report.held_out, *intervals, *report.notes, *further),
         commands=tuple(commands),
@@ -336,41 +368,6 @@ def _curves(evaluation: Evaluation, choice: Choice | None = None) -> Section:
     )
 
 
-def _bytes(evaluation: Evaluation, choice: Choice | None) -> Section:
-    """Show the evaluation, with a ring around what is advised."""
-    advised = None if choice is None else choice.advised
-    point = None if advised is None or advised.point not in evaluation.points else advised.point
-    named = replace(evaluation, metric=metric_of(evaluation.metric).name)
-    on_new = choice is not None and choice.on_new
-    text = f"{words.PRECISION_TEXT} {words.NEW_TEXT}" if on_new else words.PRECISION_TEXT
-    most = None if choice is None else choice.limits.bytes_per_vector
-    size = most or (None if point is None else point.bytes)
-    return bytes_section("How few bytes will do?", text, named, point, words.asked_level(choice), size)
-
-
-def _storage(report: Report, rows: int, ks: tuple[int, ...]) -> Section:
-    lead, advised = report.lead, None if report.choice is None else report.choice.advised
-    whole: tuple[tuple[str, int], ...] = ()
-    if advised is not None:
-        whole = ((f"recommended: {advised.point}", advised.point.bytes),)
-        if lead.embedded and (advised.point.precision != EMBEDDED or advised.point.code):
-            # As many bytes of bits, or the nearest below.
-            fitting = [o for o in lead.embedded if o.bytes <= advised.point.bytes]
-            near = max(fitting, key=lambda o: o.bytes, default=lead.embedded[0])
-            whole += ((str(near), near.bytes),)
-    return storage_section(
-        "What is saved?",
-        words.STORAGE_TEXT,
-        rows=rows,
-        columns=report.columns,
-        itemsize=report.itemsize,
-        ks=ks,
-        # what a store takes for a form is told by the points
-        precisions=tuple(dict.fromkeys(point.precision for point in lead.prefixes if not point.form)) or ("float32",),
-        whole=whole,
-    )
-
-
 def chosen_k(choice: Choice | None, ks: tuple[int, ...]) -> int | None:
     """Return the prefix length that a page recommends: that of the encoder's own choice, where there is one."""
     if choice is None or choice.chance is not None:
@@ -381,13 +378,3 @@ def chosen_k(choice: Choice | None, ks: tuple[int, ...]) -> int | None:
         if offer is not None and offer.point.code != RAW and offer.point.is_prefix and offer.point.k in ks:
             return offer.point.k
     return None
-
-
-def _best_prefix(evaluation: Evaluation, choice: Choice | None) -> int | None:
-    """Return the prefix length that does best in as many bytes as what is advised; None where nothing is."""
-    if choice is None or choice.advised is None:
-        return None
-    size, lengths = choice.advised.point.bytes, evaluation.curve().k
-    ks = lengths if evaluation.supported is None else evaluation.supported
-    fitting = [o for o in evaluation.prefixes if o.bytes <= size and o.k in ks and o.k in lengths]
-    return max(fitting, key=lambda point: point.score).k if fitting else None

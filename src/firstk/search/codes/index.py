@@ -1,7 +1,6 @@
 """CodeIndex: a flat search on embedded bytes, with nothing else of the rows in memory.
 
-It adds, removes, searches, cuts, saves and loads; how bytes are searched is in `packing`, `code_scan` and
-`_compiled_codes`.
+How bytes are searched is in `packing` and `scan`.
 """
 
 from __future__ import annotations
@@ -28,14 +27,22 @@ from firstk.bits import METRICS, EmbeddedQuantizer
 from firstk.data import CodeStamp
 from firstk.encoder import check_fitted
 from firstk.exceptions import InvalidInputError
-from firstk.search.codes import scan as code_scan
+from firstk.search.codes import scan
 from firstk.search.codes.cell_fit import Fit, FitWarning
-from firstk.search.codes.packing import packing_of
+from firstk.search.codes.packing import Packing
 from firstk.search.codes.rerank import FloatCodes, reranked
-from firstk.search.codes.scan import PackedRows, Tables
-from firstk.search.funnel.index import SearchResult, checked_threads, over_blocks
 from firstk.search.index_file import BYTES_FORMAT, fitting_parts, pack_encoder, read_index, unpack_encoder, write_index
-from firstk.search.rows_and_ids import WriteLock, check_stored_ids, known_ids, new_ids
+from firstk.search.row_index import (
+    IndexState,
+    RowIndex,
+    RowsAndIds,
+    SearchResult,
+    check_stored_ids,
+    checked_count,
+    checked_threads,
+    new_ids,
+    over_blocks,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -48,31 +55,20 @@ if TYPE_CHECKING:
 _ENGINES = ("auto", "compiled", "numpy")
 # Rows from which the compiled scan is worth loading.
 _LARGE = 10_000
-# Queries that share a pass over the rows, and tiles that are worth a thread of their own.
-_QUERIES, _TILES = 64, 512
+# Queries of a block, whose tables are in memory together, and rows that are worth a thread of their own.
+_QUERIES, _ROWS = 64, 16_384
 # Rows of a shortlist for each neighbor that is asked for, where its length is not given.
 _SHORTLIST = 10
 
 
 @dataclass(frozen=True, eq=False)
-class _CodeState:
-    """What an index holds at one time. Additions and removals replace it as a whole: a search reads it once."""
+class _CodeState(IndexState):
+    """What an index holds at one time: columns "packed", "ids" and, unless scores need none, "norms"."""
 
-    rows: PackedRows
-    ids: np.ndarray
-    next_id: int
     fit: Fit
 
-    def __len__(self) -> int:
-        return len(self.rows)
 
-    def codes_of(self, ids: np.ndarray) -> np.ndarray:
-        """Return the bytes of rows by id."""
-        order = np.argsort(self.ids)
-        return self.rows.codes(order[np.searchsorted(self.ids, ids, sorter=order)])
-
-
-class CodeIndex:
+class CodeIndex(RowIndex):
     """Nearest neighbors by embedded bytes; `CodeIndex.fit` builds one.
 
     Rows are the bytes of an `EmbeddedQuantizer`, moved so that a byte holds whole coordinates. Queries stay in floating
@@ -84,6 +80,8 @@ class CodeIndex:
     ----------
     quantizer : EmbeddedQuantizer
     engine : {"auto", "compiled", "numpy"}
+    packing : Packing
+        How rows are kept: see `packed`.
 
     Examples
     --------
@@ -106,9 +104,9 @@ class CodeIndex:
         fit: Fit | None = None,
     ):
         self.quantizer, self.engine = quantizer, engine
-        rows = PackedRows(packing_of(quantizer.stored, quantizer.metric), codes)
-        self._state = _CodeState(rows, ids, next_id, fit or Fit())
-        self._writing = WriteLock()
+        self.packing = Packing.of(quantizer.stored, quantizer.metric)
+        store = RowsAndIds(self._columns(codes) | {"ids": ids})
+        super().__init__(_CodeState(store, next_id, fit or Fit()))
 
     # -- building ------------------------------------------------------------------------------------------------
 
@@ -194,8 +192,8 @@ class CodeIndex:
         than 1.5 times that of the rows that the cells were fitted on.
         """
         codes = self.quantizer.encode(X)
-        numbers, fit = self._added(codes, ids, "CodeIndex.add", Fit.of(self.quantizer, X, codes))
-        if len(codes) and (trouble := fit.trouble(self.quantizer.embedded.expected_error)):
+        numbers = self._added(codes, ids, "CodeIndex.add", Fit.of(self.quantizer, X, codes))
+        if len(codes) and (trouble := self._state.fit.trouble(self.quantizer.embedded.expected_error)):
             warnings.warn(trouble, FitWarning, stacklevel=2)
         return numbers
 
@@ -211,37 +209,26 @@ class CodeIndex:
                 f"CodeIndex.add_codes takes codes of {self.bytes} bytes or more, as this index has. Got "
                 f"{stored.shape[1]}: cut the index, or encode the rows again."
             )
-        return self._added(stored[:, : self.bytes], ids, "CodeIndex.add_codes", Fit())[0]
+        return self._added(stored[:, : self.bytes], ids, "CodeIndex.add_codes", Fit())
 
-    def _added(self, codes: np.ndarray, ids: ArrayLike | None, owner: str, fit: Fit) -> tuple[np.ndarray, Fit]:
-        """Add rows and what is known of their errors; return their ids, and the errors of all that were added."""
-        with self._writing:
-            old = self._state
-            numbers = new_ids(ids, len(codes), old.next_id, old.ids, owner)
-            next_id = max(old.next_id, int(numbers.max(initial=-1)) + 1)
-            joined = np.concatenate([old.ids, numbers])
-            self._state = _CodeState(old.rows.appended(codes), joined, next_id, old.fit + fit)
-            return numbers, self._state.fit
+    def _added(self, codes: np.ndarray, ids: ArrayLike | None, owner: str, fit: Fit) -> np.ndarray:
+        """Add rows and what is known of their errors; return their ids."""
+        columns = self._columns(codes)
+        return self._append(ids, len(codes), owner, lambda old: (columns, replace(old, fit=old.fit + fit)))
 
-    def remove(self, ids: ArrayLike) -> None:
-        """Remove rows by id: all of them, or none if one is unknown."""
-        with self._writing:
-            old = self._state
-            kept = ~np.isin(old.ids, known_ids(ids, old.ids, "CodeIndex.remove"))
-            self._state = replace(old, rows=old.rows.kept(kept), ids=old.ids[kept])
+    def _columns(self, codes: np.ndarray) -> dict[str, np.ndarray]:
+        packed = self.packing.packed(codes)
+        return {"packed": packed} | ({} if self.metric == "inner_product" else {"norms": self.packing.norms(packed)})
 
     def cut(self, bytes: int) -> CodeIndex:
         """Return an index of the first bytes of every row, without encoding anything again."""
         if not is_int(bytes) or not 1 <= bytes <= self.bytes:
             raise bad_parameter("bytes", "CodeIndex.cut", f"an int in [1, {self.bytes}] (those of the index)", bytes)
         now = self._state
-        codes = now.rows.codes()[:, :bytes]
-        return CodeIndex(self.quantizer.at(bytes), codes, now.ids, engine=self.engine, next_id=now.next_id)
+        codes = self.packing.unpacked(now.store["packed"])[:, :bytes]
+        return CodeIndex(self.quantizer.at(bytes), codes, now.store["ids"], engine=self.engine, next_id=now.next_id)
 
     # -- use -----------------------------------------------------------------------------------------------------
-
-    def __len__(self) -> int:
-        return len(self._state.rows)
 
     def __repr__(self) -> str:
         return f"CodeIndex({len(self)} rows of {self.bytes} bytes, {self.metric})"
@@ -257,24 +244,20 @@ class CodeIndex:
         return self.quantizer.metric
 
     @property
-    def ids(self) -> np.ndarray:
-        """Ids of the rows, in the order in which they were added."""
-        return self._state.ids.copy()
-
-    @property
     def codes(self) -> np.ndarray:
         """The bytes of the rows as the quantizer made them, uint8 of shape (n, bytes)."""
-        return self._state.rows.codes()
+        return self.packing.unpacked(self._state.store["packed"])
 
-    def packed(self) -> tuple[PackedRows, np.ndarray]:
-        """Return the rows as they are searched, and their ids; for exports."""
-        now = self._state
-        return now.rows, now.ids
+    def packed(self) -> scan.PackedRows:
+        """Return the rows as they are searched; for exports."""
+        store = self._state.store
+        norms = None if self.metric == "inner_product" else store["norms"]
+        return scan.PackedRows(store["packed"], store["ids"], norms, self.metric == "cosine")
 
     @property
     def nbytes(self) -> int:
         """Memory of rows and ids."""
-        return self._state.rows.nbytes + self._state.ids.nbytes
+        return self._state.store.nbytes
 
     def search(
         self,
@@ -304,8 +287,8 @@ class CodeIndex:
             Number of threads that share queries and rows; all cores if not given. Results do not depend on it.
         """
         owner = "CodeIndex.search"
-        now = self._state
-        n = _checked_count(n_neighbors, "n_neighbors", now, owner)
+        rows = self.packed()
+        n = checked_count(n_neighbors, "n_neighbors", len(rows), owner)
         threads = checked_threads(threads, owner)
         if rerank is None and (shortlist is not None or rerank_ids is not None):
             raise InvalidInputError(f"{owner} takes 'shortlist' and 'rerank_ids' with 'rerank' only. Give codes to it.")
@@ -313,23 +296,27 @@ class CodeIndex:
         numbers: Any = Q if is_sparse(Q) else np.asarray(Q)
         wide = numbers.astype(np.float64) if numbers.dtype.kind in "fiub" else Q
         whole = self.quantizer.query_encoder.encode(wide, side="query", owner=owner)
-        queries = self._queries(self.quantizer.coded_only(whole), owner)
-        encoding = self.quantizer.encoder.p * self.quantizer.k
-        if rerank is None:
-            ids, near = self._nearest(now, queries, n, threads)
-            work = np.full(len(queries), len(now) * now.rows.packing.planes)
-            return SearchResult(ids, self._scores(queries, near), work, len(now) * self.quantizer.k, encoding)
-        floats = FloatCodes.of(rerank, rerank_ids, self.quantizer.embedded.trees.d, owner)
-        size = (
-            min(len(now), _SHORTLIST * n) if shortlist is None else _checked_count(shortlist, "shortlist", now, owner)
-        )
-        if size < n:
-            raise bad_parameter("shortlist", owner, f"an int of at least {n} (the neighbors)", shortlist)
-        ids, _ = self._nearest(now, queries, size, threads)
-        queries = self._queries(whole, owner)  # codes in floating point have every coordinate
-        ids, near = reranked(self.quantizer, floats, queries, ids, now.codes_of, n)
-        work = np.full(len(queries), len(now) * now.rows.packing.planes + size * self.quantizer.k)
-        return SearchResult(ids, self._scores(queries, near), work, len(now) * self.quantizer.k, encoding)
+        queries, size, floats = self._queries(self.quantizer.coded_only(whole), owner), n, None
+        if rerank is not None:
+            floats = FloatCodes.of(rerank, rerank_ids, self.quantizer.embedded.trees.d, owner)
+            wished = min(len(rows), _SHORTLIST * n) if shortlist is None else shortlist
+            if (size := checked_count(wished, "shortlist", len(rows), owner)) < n:
+                raise bad_parameter("shortlist", owner, f"an int of at least {n} (the neighbors)", shortlist)
+        near, ids = self._nearest(rows, queries, size, threads)
+        spent = len(rows) * self.packing.planes
+        if floats is not None:
+            queries = self._queries(whole, owner)  # codes in floating point have every coordinate
+            order = np.argsort(rows.ids)
+
+            def codes_of(ids: np.ndarray) -> np.ndarray:
+                return self.packing.unpacked(rows.packed[order[np.searchsorted(rows.ids, ids, sorter=order)]])
+
+            near, ids = reranked(self.quantizer, floats, queries, ids, codes_of, n)
+            spent += size * self.quantizer.k
+        if self.metric == "l2":
+            near = np.maximum(np.einsum("ij,ij->i", queries, queries)[:, None] - near, 0)
+        work, encoding = np.full(len(queries), spent), self.quantizer.encoder.p * self.quantizer.k
+        return SearchResult(ids, near.astype(np.float32), work, len(rows) * self.quantizer.k, encoding)
 
     def _queries(self, codes: np.ndarray, owner: str) -> np.ndarray:
         """Return codes of queries in float64, of unit norm for cosines.
@@ -340,7 +327,7 @@ class CodeIndex:
         codes = codes.astype(np.float32).astype(np.float64)
         if self.metric != "cosine":
             return codes
-        norms = np.sqrt(_squares(codes))
+        norms = np.sqrt(np.einsum("ij,ij->i", codes, codes))
         if (zero := np.flatnonzero(norms == 0)).size:
             raise InvalidInputError(
                 f"{owner} with metric 'cosine' takes queries that have a direction; the code of row {zero[0]} of 'Q' "
@@ -349,35 +336,29 @@ class CodeIndex:
         unit: np.ndarray = codes / norms[:, None]
         return unit
 
-    def _nearest(self, now: _CodeState, queries: np.ndarray, size: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return ids and nearness of the `size` nearest rows of each query, nearest first."""
+    def _nearest(
+        self, rows: scan.PackedRows, queries: np.ndarray, size: int, threads: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return nearness and ids of the `size` nearest rows of each query, nearest first."""
         if self.engine == "compiled":
             require_compiled("search", "A compiled search", "engine='numpy'")
-        if self.engine == "compiled" or (self.engine == "auto" and len(now) >= _LARGE and numba_may_compile()):
+        if self.engine == "compiled" or (self.engine == "auto" and len(rows) >= _LARGE and numba_may_compile()):
             from firstk.search.codes._compiled import nearest
         else:
-            nearest = code_scan.nearest
-        rows, m, tiles = now.rows, len(queries), len(now.rows.tiles)
-        step = min(_QUERIES, -(-m // threads))
-        blocks = [slice(start, start + step) for start in range(0, m, step)]
+            nearest = scan.nearest
+        step = min(_QUERIES, -(-len(queries) // threads))
+        blocks = [self.packing.tables(queries[start : start + step]) for start in range(0, len(queries), step)]
         # Where there are fewer blocks of queries than threads, they share the rows of a block.
-        parts = max(1, min(threads // len(blocks), tiles // _TILES))
-        edges = [tiles * i // parts for i in range(parts + 1)]
-        spans = list(pairwise(edges))
-        tables = [Tables.of(rows.packing, queries[block]) for block in blocks]
-        jobs = [(table, span) for table in tables for span in spans]
-        found = over_blocks(lambda job: nearest(rows, job[0], size, now.ids, job[1]), jobs, threads)
-        results = []
-        for i in range(len(blocks)):
-            ids, near = (np.hstack(each) for each in zip(*found[i * parts : (i + 1) * parts], strict=True))
-            results.append(code_scan.best(near, ids, size))
-        near, ids = (np.concatenate(each) for each in zip(*results, strict=True))
-        return ids, near
-
-    def _scores(self, queries: np.ndarray, near: np.ndarray) -> np.ndarray:
-        if self.metric == "l2":
-            near = np.maximum(_squares(queries)[:, None] - near, 0)
-        return near.astype(np.float32)
+        parts = max(1, min(threads // len(blocks), len(rows) // _ROWS))
+        edges = [len(rows) * i // parts for i in range(parts + 1)]
+        jobs = [(block, rows.part(*span)) for block in blocks for span in pairwise(edges)]
+        found = over_blocks(lambda job: nearest(job[1], *job[0], size), jobs, threads)
+        merged = []  # the nearest of all parts, block by block
+        for i in range(0, len(found), parts):
+            near, ids = (np.hstack(each) for each in zip(*found[i : i + parts], strict=True))
+            merged.append(scan.best(near, ids, size))
+        near, ids = (np.concatenate(each) for each in zip(*merged, strict=True))
+        return near, ids
 
     # -- storage -------------------------------------------------------------------------------------------------
 
@@ -393,7 +374,8 @@ class CodeIndex:
             "stamp": self.quantizer.stamp().to_dict(),
             "fit": now.fit.to_dict(),
         }
-        arrays = {"codes": now.rows.codes(), "ids": now.ids} | pack_encoder(self.quantizer.encoder)
+        arrays = {"codes": self.packing.unpacked(now.store["packed"]), "ids": now.store["ids"]}
+        arrays |= pack_encoder(self.quantizer.encoder)
         return write_index(path, facts, arrays, BYTES_FORMAT)
 
     @classmethod
@@ -413,15 +395,3 @@ class CodeIndex:
             engine = check_choice(facts["engine"], _ENGINES, "engine", "CodeIndex")
             fit = Fit.from_dict(facts["fit"])
             return cls(quantizer, codes, ids, engine=engine, next_id=facts["next_id"], fit=fit)
-
-
-def _checked_count(value: object, name: str, now: _CodeState, owner: str) -> int:
-    if len(now) == 0:
-        raise InvalidInputError(f"{owner} needs rows to search, and this index holds none. Add some first.")
-    if not is_int(value) or not 1 <= value <= len(now):
-        raise bad_parameter(name, owner, f"an int in [1, {len(now)}] (the rows of the index)", value)
-    return int(value)
-
-
-def _squares(codes: np.ndarray) -> np.ndarray:
-    return np.asarray(np.einsum("ij,ij->i", codes, codes))

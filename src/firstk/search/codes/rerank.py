@@ -11,7 +11,7 @@ import numpy as np
 
 from firstk.exceptions import InvalidInputError
 from firstk.search.codes.scan import best
-from firstk.search.rows_and_ids import as_ids
+from firstk.search.row_index import as_ids
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -88,7 +88,7 @@ def reranked(
     codes_of: Callable[[np.ndarray], np.ndarray],
     n: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return ids and nearness of the n best of shortlists, (m, n).
+    """Return nearness and ids of the n best of shortlists, (m, n).
 
     A row's code has the coordinates of `floats`, and after them what its bytes decode to.
 
@@ -120,5 +120,4 @@ def reranked(
             else:
                 products /= np.where(squares > 0, np.sqrt(squares), 1.0)
         near[some] = products
-    near, ids = best(near, ids, n)
-    return ids, near
+    return best(near, ids, n)

@@ -10,9 +10,6 @@ divided by the norm of the row: see `bytes_to_faiss` for what to do.
 
 from __future__ import annotations
 
-from types import ModuleType
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from firstk._base.checks import bad_parameter, require
@@ -20,10 +17,6 @@ from firstk.exceptions import InvalidInputError
 from firstk.integrations import Codes
 from firstk.integrations.faiss import PreTransform, check_linear, transformed
 from firstk.search import CodeIndex
-from firstk.search.codes.packing import Packing
-
-if TYPE_CHECKING:
-    import faiss as _faiss
 
 _OWNER = "bytes_to_faiss"
 
@@ -57,20 +50,34 @@ def bytes_to_faiss(index: CodeIndex) -> PreTransform:
             "Build it with metric='inner_product' where vectors have about the same length, or add decoded rows of "
             "unit length to an index of floats."
         )
-    rows, ids = index.packed()
-    if ids.size and int(ids.min()) < 0:
-        raise InvalidInputError(f"faiss takes ids from 0 on, and this index has {ids.min()}. Build it with other ids.")
+    packing, rows = index.packing, index.packed()
+    if len(rows) and int(rows.ids.min()) < 0:
+        least = rows.ids.min()
+        raise InvalidInputError(f"faiss takes ids from 0 on, and this index has {least}. Build it with other ids.")
     codes = Codes.of(index.quantizer.encoder, index.metric, _OWNER)
     check_linear(codes)
-    store = _additive(faiss, rows.packing, index.metric, index.quantizer.k)
+    # The tables of the packing are codebooks of 256 vectors, zero but for the coordinates that a byte speaks of.
+    k = index.quantizer.k
+    books = [np.pad(book, ((0, 0), (window.start, k - window.stop))) for window, book in packing.books]
+    for coordinates, values in zip(packing.coordinate, packing.value, strict=True):
+        book = np.zeros((values.shape[1], k + 1))  # slots that are not used have the coordinate k
+        book[:, coordinates] = values.T
+        books.append(book[:, :k])
+    books[0] = books[0] + packing.fixed  # the same for every row: part of its first vector
+    sizes = faiss.UInt64Vector()
+    faiss.copy_array_to_vector(np.full(len(books), 8, np.uint64), sizes)
+    kind = faiss.METRIC_L2 if index.metric == "l2" else faiss.METRIC_INNER_PRODUCT
+    search = faiss.AdditiveQuantizer.ST_norm_float if index.metric == "l2" else faiss.AdditiveQuantizer.ST_LUT_nonorm
+    store = faiss.IndexResidualQuantizer(k, sizes, kind, search)
+    faiss.copy_array_to_vector(np.vstack(books).astype(np.float32).ravel(), store.rq.codebooks)
+    store.rq.is_trained = store.is_trained = True
     named = faiss.IndexIDMap2(store)
-    stored = rows.rows()
-    if index.metric == "l2":
-        norms = rows.packing.squares(stored).astype("<f4")
-        stored = np.hstack([stored, norms.view(np.uint8).reshape(-1, 4)])
+    stored = rows.packed
+    if rows.norms is not None:
+        stored = np.hstack([stored, rows.norms.astype("<f4").view(np.uint8).reshape(-1, 4)])
     faiss.copy_array_to_vector(np.ascontiguousarray(stored).ravel(), store.codes)
-    faiss.copy_array_to_vector(ids, named.id_map)
-    store.ntotal = named.ntotal = len(ids)
+    faiss.copy_array_to_vector(rows.ids, named.id_map)
+    store.ntotal = named.ntotal = len(rows)
     named.construct_rev_map()
     quantizer, p = index.quantizer, codes.encoder.p
     if codes.encoder.normalized or quantizer.encode_query(np.zeros((1, p))).any():
@@ -82,25 +89,3 @@ def bytes_to_faiss(index: CodeIndex) -> PreTransform:
     whole = faiss.IndexPreTransform(named)
     whole.prepend_transform(project)
     return whole
-
-
-def _additive(faiss: ModuleType, packing: Packing, metric: str, k: int) -> _faiss.IndexResidualQuantizer:
-    """Return an empty index whose codebooks are the tables of a packing: sixteen vectors for a half, 256 for a byte."""
-    bits = [8] * packing.levels
-    books = [np.pad(book, ((0, 0), (window.start, k - window.stop))) for window, book in packing.books]
-    for at in packing.table.tolist():
-        parts = [(packing.wholes, at)] if at >= 0 else [(packing.halves, -1 - at), (packing.halves, -at)]
-        bits += [8 // len(parts)] * len(parts)
-        for slots, table in parts:
-            book = np.zeros((slots.value.shape[2], k + 1))  # slots that are not used have the coordinate k
-            book[:, slots.coordinate[table]] = slots.value[table].T
-            books.append(book[:, :k])
-    books[0] = books[0] + packing.fixed  # the same for every row: part of its first vector
-    sizes = faiss.UInt64Vector()
-    faiss.copy_array_to_vector(np.array(bits, np.uint64), sizes)
-    kind = faiss.METRIC_L2 if metric == "l2" else faiss.METRIC_INNER_PRODUCT
-    search = faiss.AdditiveQuantizer.ST_norm_float if metric == "l2" else faiss.AdditiveQuantizer.ST_LUT_nonorm
-    store = faiss.IndexResidualQuantizer(k, sizes, kind, search)
-    faiss.copy_array_to_vector(np.vstack(books).astype(np.float32).ravel(), store.rq.codebooks)
-    store.rq.is_trained = store.is_trained = True
-    return store

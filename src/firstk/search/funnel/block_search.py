@@ -7,13 +7,12 @@ from the codes, in float64.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from firstk.search.funnel.cells import RowsInCells, faiss_module, one_faiss_thread
+from firstk.search.funnel.cells import RowsInCells, faiss_module
 from firstk.search.funnel.prefixes import above, asked_at_most, asked_for, bound_of, columns_of, first_of, nearest
 from firstk.search.funnel.schedule import Schedule
 
@@ -59,24 +58,6 @@ class FunnelArrays:
     centre: np.ndarray
     cells: RowsInCells | None
     _tables: dict[tuple[int, bool], np.ndarray] = field(default_factory=dict, init=False, repr=False)
-
-    @classmethod
-    def of(
-        cls,
-        codes: np.ndarray,
-        centre: np.ndarray,
-        euclidean: bool,
-        schedule: Schedule,
-        faiss: bool,
-        centroids: np.ndarray | None = None,
-        cells: np.ndarray | None = None,
-    ) -> FunnelArrays:
-        """Lay the rows out in their cells, if there are any."""
-        laid = None
-        if faiss and centroids is not None and cells is not None:
-            parts = prefixes_of(codes, centre, schedule.stages[0].k, euclidean)
-            laid = RowsInCells.of(parts, centroids, cells, euclidean, schedule.probes)
-        return cls(codes, euclidean, schedule, faiss, centre, laid)
 
     def table(self, k: int, bounds: bool = False) -> np.ndarray:
         """Return the columns of all rows at prefix k: those of the estimate, or all, for bounds."""
@@ -171,11 +152,6 @@ def search_block(arrays: FunnelArrays, Q: np.ndarray, n: int, exact: bool) -> Bl
     bound does not exceed it, and those rows are finished. No row that belongs to the answer can be lost, whatever the
     schedule.
     """
-    with one_faiss_thread() if arrays.faiss else nullcontext():
-        return _searched(arrays, Q, n, exact)
-
-
-def _searched(arrays: FunnelArrays, Q: np.ndarray, n: int, exact: bool) -> BlockResult:
     (m, d), schedule, Y = Q.shape, arrays.schedule, Q - arrays.centre
     sizes = schedule.sizes(len(arrays.codes), n)
     rows, spent = arrays.shortlist(Y, sizes[0])

@@ -1,31 +1,49 @@
-"""FunnelIndex: an index with a schedule that is chosen for a recall; SearchResult: what a search returns.
+"""FunnelIndex: an index with a schedule that is chosen for a recall.
 
-It adds, removes, searches, saves and loads; how a block of queries is searched is in `block_search`.
+How a block of queries is searched is in `block_search`.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from firstk._base.checks import bad_parameter, check_choice, check_fraction, check_verbose, is_int, require
-from firstk._base.concurrency import cores, one_blas_thread
+from firstk._base.checks import (
+    bad_parameter,
+    check_choice,
+    check_finite,
+    check_fraction,
+    check_matrix,
+    check_verbose,
+    is_int,
+    require,
+)
 from firstk._base.progress import Verbose, showing
 from firstk.data import CodeStamp
 from firstk.encoder import FittedEncoder
 from firstk.exceptions import InvalidInputError
-from firstk.search.funnel.block_search import FunnelArrays, centre_of, prefixes_of, search_block
-from firstk.search.funnel.cells import cells_of
-from firstk.search.funnel.schedule import Schedule, check_request, check_schedule, given_schedule
+from firstk.search.funnel.block_search import BlockResult, FunnelArrays, centre_of, prefixes_of, search_block
+from firstk.search.funnel.cells import RowsInCells, cells_of, one_faiss_thread
+from firstk.search.funnel.schedule import Schedule, check_schedule, given_schedule
 from firstk.search.funnel.schedule_choice import Chosen, choose_schedule
 from firstk.search.index_file import fitting_parts, pack_encoder, read_index, unpack_encoder, write_index
-from firstk.search.rows_and_ids import METRICS, RowsAndIds, WriteLock, as_codes, check_stored, known_ids, new_ids
+from firstk.search.row_index import (
+    IndexState,
+    RowIndex,
+    RowsAndIds,
+    SearchResult,
+    check_stored_ids,
+    checked_count,
+    checked_threads,
+    new_ids,
+    over_blocks,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -34,8 +52,11 @@ if TYPE_CHECKING:
     from firstk import PrefixEncoder
     from firstk._base.array_types import MatrixLike
 
-Block = TypeVar("Block")
-Result = TypeVar("Result")
+METRICS: Collection[str] = ("cosine", "inner_product", "l2")
+# Squares and sums of squares of such norms stay finite in float32.
+_LARGEST_NORM = 1e18
+# How far from one the norm of a unit vector may be: far more than the rounding of float32, whatever the width.
+_UNIT_TOLERANCE = 1e-3
 _ENGINES = ("auto", "faiss", "numpy")
 # Rows from which faiss is worth loading.
 _LARGE = 10_000
@@ -44,66 +65,32 @@ _IN_CELLS, _TOGETHER, _PAIRS = 256, 64, 1 << 23
 
 
 @dataclass(frozen=True, eq=False)
-class SearchResult:
-    """Neighbors of each query, nearest first, and the work they took.
+class _FunnelState(IndexState):
+    """What an index holds at one time: columns "codes", "ids" and, where faiss looks into cells, "cells".
 
     Attributes
     ----------
-    ids : ndarray of int64, shape (m, n_neighbors)
-    scores : ndarray of float32, shape (m, n_neighbors)
-        Squared distances ("l2", smaller is nearer), dot products or cosines (larger is nearer).
-    multiply_adds : ndarray of int64, shape (m,)
-        Work of each query: the columns of the rows that the first stage looked at and of its cells, every coordinate
-        that was compared afterwards, and the query's own norms.
-    brute_force : int
-        Work of one query without a funnel: rows times width.
-    encoding : int
-        Work of encoding one query, where the index holds an encoder and was given vectors; not part of the above,
-        because a search without a funnel over codes would pay it too.
-    """
-
-    ids: np.ndarray
-    scores: np.ndarray
-    multiply_adds: np.ndarray
-    brute_force: int
-    encoding: int = 0
-
-    @property
-    def fraction(self) -> float:
-        """Multiply-adds used, as a share of those of brute force."""
-        return float(self.multiply_adds.mean()) / self.brute_force
-
-    def __repr__(self) -> str:
-        m, n = self.ids.shape
-        return f"SearchResult({n} neighbors of {m} queries, {self.fraction:.1%} of brute force's multiply-adds)"
-
-
-@dataclass(frozen=True, eq=False)
-class _FunnelState:
-    """What an index holds at one time. Additions and removals replace it as a whole: a search reads it once.
-
-    Attributes
-    ----------
-    store : RowsAndIds
-    next_id : int
-    chosen : Chosen
-        The schedule, and the cells of the rows.
+    schedule : Schedule
+    centroids : ndarray of float32 or None
+        Of the cells.
     centre : ndarray of float32, shape (d,)
     arrays : list of FunnelArrays
         Empty until the first search.
     """
 
-    store: RowsAndIds
-    next_id: int
-    chosen: Chosen
+    schedule: Schedule
+    centroids: np.ndarray | None
     centre: np.ndarray
     arrays: list[FunnelArrays] = field(default_factory=list, init=False)
 
-    def __len__(self) -> int:
-        return len(self.store)
+    @classmethod
+    def of(cls, codes: np.ndarray, ids: np.ndarray, next_id: int, chosen: Chosen, centre: np.ndarray) -> _FunnelState:
+        """Return the state of rows with a schedule that was chosen for them."""
+        columns = {"codes": codes, "ids": ids} | ({} if chosen.cells is None else {"cells": chosen.cells})
+        return cls(RowsAndIds(columns), next_id, chosen.schedule, chosen.centroids, centre)
 
 
-class FunnelIndex:
+class FunnelIndex(RowIndex):
     """Nearest neighbors by a funnel over prefixes; `FunnelIndex.fit` builds one.
 
     Rows are kept as float32 codes whose first coordinates say most, such as those of a `PrefixEncoder`. A search
@@ -132,20 +119,16 @@ class FunnelIndex:
 
     def __init__(
         self,
-        store: RowsAndIds,
-        chosen: Chosen,
-        centre: np.ndarray,
+        state: _FunnelState,
         *,
         metric: str = "l2",
         engine: str = "auto",
         encoder: FittedEncoder | None = None,
-        next_id: int = 0,
         stamp: CodeStamp | None = None,
     ):
+        super().__init__(state)
         self.metric, self.engine, self.encoder = metric, engine, encoder
         self.stamp = stamp if encoder is None else encoder.stamp()
-        self._state = _FunnelState(store, next_id, chosen, centre)
-        self._writing = WriteLock()
 
     # -- building ------------------------------------------------------------------------------------------------
 
@@ -221,9 +204,9 @@ class FunnelIndex:
                 faiss = _takes_faiss(engine, n)
                 chosen = choose_schedule(codes, centre, euclidean, recall, n_neighbors, random_state, faiss)
         # A copy: the index must not change when the caller's array does.
-        store = RowsAndIds(codes.copy() if np.shares_memory(codes, Z) else codes, numbers)
-        last = int(numbers.max()) + 1
-        return cls(store, chosen, centre, metric=metric, engine=engine, encoder=fitted, next_id=last, stamp=stamp)
+        own = codes.copy() if np.shares_memory(codes, Z) else codes
+        state = _FunnelState.of(own, numbers, int(numbers.max()) + 1, chosen, centre)
+        return cls(state, metric=metric, engine=engine, encoder=fitted, stamp=stamp)
 
     def replan(
         self,
@@ -239,7 +222,7 @@ class FunnelIndex:
         """
         owner = "FunnelIndex.replan"
         with showing(check_verbose(verbose, owner)), self._writing:
-            now, codes = self._state, self._state.store.rows
+            now, codes = self._state, self._state.store["codes"]
             if len(now) == 0:
                 raise InvalidInputError(f"{owner} needs rows, and this index holds none. Add some first.")
             recall = self.schedule.recall or 0.99 if recall is None else recall
@@ -249,7 +232,7 @@ class FunnelIndex:
                 raise bad_parameter("n_neighbors", owner, f"an int in [1, {len(now)}] (the rows)", n)
             centre, faiss = centre_of(codes, self._euclidean), _takes_faiss(self.engine, len(now))
             chosen = choose_schedule(codes, centre, self._euclidean, recall, int(n), random_state, faiss)
-            self._state = replace(now, chosen=chosen, centre=centre)
+            self._state = _FunnelState.of(codes, now.store["ids"], now.next_id, chosen, centre)
         return chosen.schedule
 
     def add(self, Z: MatrixLike, ids: ArrayLike | None = None, *, stamp: CodeStamp | None = None) -> np.ndarray:
@@ -260,29 +243,16 @@ class FunnelIndex:
         owner = "FunnelIndex.add"
         self._check_stamp(stamp, "these rows")
         codes = as_codes(_encoded(Z, self.encoder, "document", owner), self.metric, owner, "Z", self.d)
-        with self._writing:
-            old = self._state
-            numbers = new_ids(ids, len(codes), old.next_id, old.store.ids, owner)
-            next_id = max(old.next_id, int(numbers.max()) + 1)
-            chosen = old.chosen
-            if chosen.centroids is not None and chosen.cells is not None:
-                parts = prefixes_of(codes, old.centre, chosen.schedule.stages[0].k, self._euclidean)
-                chosen = replace(chosen, cells=np.concatenate([chosen.cells, cells_of(parts, chosen.centroids)]))
-            self._state = _FunnelState(old.store.appended(codes, numbers), next_id, chosen, old.centre)
-        return numbers
 
-    def remove(self, ids: ArrayLike) -> None:
-        """Remove rows by id: all of them, or none if one is unknown."""
-        with self._writing:
-            old = self._state
-            kept = ~np.isin(old.store.ids, known_ids(ids, old.store.ids, "FunnelIndex.remove"))
-            cells = None if old.chosen.cells is None else old.chosen.cells[kept]
-            self._state = replace(old, store=old.store.kept(kept), chosen=replace(old.chosen, cells=cells))
+        def grow(old: _FunnelState) -> tuple[dict[str, np.ndarray], _FunnelState]:
+            if old.centroids is None:
+                return {"codes": codes}, old
+            parts = prefixes_of(codes, old.centre, old.schedule.stages[0].k, self._euclidean)
+            return {"codes": codes, "cells": cells_of(parts, old.centroids)}, old
+
+        return self._append(ids, len(codes), owner, grow)
 
     # -- use -----------------------------------------------------------------------------------------------------
-
-    def __len__(self) -> int:
-        return len(self._state)
 
     def __repr__(self) -> str:
         return f"FunnelIndex({len(self)} rows of {self.d}, {self.metric}: {self.schedule})"
@@ -290,24 +260,19 @@ class FunnelIndex:
     @property
     def schedule(self) -> Schedule:
         """Prefixes and shortlist sizes, and the recall they were chosen for."""
-        return self._state.chosen.schedule
+        return self._state.schedule
 
     @property
     def d(self) -> int:
         """Width of the codes."""
-        return self._state.store.d
+        return self._state.store["codes"].shape[1]
 
     @property
     def codes(self) -> np.ndarray:
         """The codes of the rows, in the order of `ids`; not to be written to."""
-        rows = self._state.store.rows.view()
+        rows = self._state.store["codes"].view()
         rows.flags.writeable = False
         return rows
-
-    @property
-    def ids(self) -> np.ndarray:
-        """Ids of the rows, in the order in which they were added."""
-        return self._state.store.ids.copy()
 
     @property
     def _euclidean(self) -> bool:
@@ -317,7 +282,8 @@ class FunnelIndex:
     def nbytes(self) -> int:
         """Memory of codes, ids and everything that is kept to search them."""
         now = self._state
-        return now.store.rows.nbytes + now.store.ids.nbytes + (self._arrays(now).nbytes if len(now) else 0)
+        codes, ids = now.store["codes"], now.store["ids"]
+        return codes.nbytes + ids.nbytes + (self._arrays(now).nbytes if len(now) else 0)
 
     def search(
         self,
@@ -347,36 +313,44 @@ class FunnelIndex:
         owner = "FunnelIndex.search"
         self._check_stamp(stamp, "these queries")
         now = self._state
-        n = check_request(n_neighbors, now.chosen.schedule, len(now), exact, owner)
+        planned = now.schedule.n_neighbors
+        n = checked_count(planned if n_neighbors is None else n_neighbors, "n_neighbors", len(now), owner)
+        if n > planned and not exact:
+            raise InvalidInputError(
+                f"The schedule of this index was chosen for at most {planned} neighbors, and {n} were asked for. Call "
+                f"replan(n_neighbors={n}) first, or search with exact=True."
+            )
         threads = checked_threads(threads, owner)
         codes = as_codes(_encoded(Q, self.encoder, "query", owner), self.metric, owner, "Q", self.d)
         arrays = self._arrays(now)
         most = _IN_CELLS if arrays.cells is not None and not exact else max(1, min(_TOGETHER, _PAIRS // len(now)))
         size = min(most, -(-len(codes) // threads))
         blocks = [codes[start : start + size] for start in range(0, len(codes), size)]
-        found = over_blocks(lambda block: search_block(arrays, block, n, exact), blocks, threads)
+
+        def work(block: np.ndarray) -> BlockResult:
+            with one_faiss_thread() if arrays.faiss else nullcontext():
+                return search_block(arrays, block, n, exact)
+
+        found = over_blocks(work, blocks, threads)
         rows, costs, spent = (
             np.concatenate([getattr(part, name) for part in found]) for name in ("rows", "costs", "spent")
         )
         encoding = 0 if self.encoder is None else self.encoder.p * self.encoder.d
-        return SearchResult(now.store.ids[rows], self._scores(costs), spent, len(now) * self.d, encoding)
+        scores = {"l2": costs, "inner_product": -costs, "cosine": 1 - costs / 2}[self.metric].astype(np.float32)
+        return SearchResult(now.store["ids"][rows], scores, spent, len(now) * self.d, encoding)
 
     def _check_stamp(self, stamp: CodeStamp | None, whose: str) -> None:
         if stamp is not None and self.stamp is not None:
             stamp.check(self.stamp, whose, "this index")
 
-    def _scores(self, costs: np.ndarray) -> np.ndarray:
-        scores = {"l2": costs, "inner_product": -costs, "cosine": 1 - costs / 2}[self.metric]
-        return scores.astype(np.float32)
-
     def _arrays(self, now: _FunnelState) -> FunnelArrays:
         """Return the arrays of a state, which keeps them."""
         if not now.arrays:
-            chosen, faiss = now.chosen, _takes_faiss(self.engine, len(now))
-            made = FunnelArrays.of(
-                now.store.rows, now.centre, self._euclidean, chosen.schedule, faiss, chosen.centroids, chosen.cells
-            )
-            now.arrays.append(made)
+            codes, cells, faiss = now.store["codes"], None, _takes_faiss(self.engine, len(now))
+            if faiss and now.centroids is not None:  # faiss lays the rows out in their cells
+                parts = prefixes_of(codes, now.centre, now.schedule.stages[0].k, self._euclidean)
+                cells = RowsInCells.of(parts, now.centroids, now.store["cells"], self._euclidean, now.schedule.probes)
+            now.arrays.append(FunnelArrays(codes, self._euclidean, now.schedule, faiss, now.centre, cells))
         return now.arrays[0]
 
     # -- storage -------------------------------------------------------------------------------------------------
@@ -389,12 +363,12 @@ class FunnelIndex:
             "metric": self.metric,
             "engine": self.engine,
             "next_id": now.next_id,
-            "schedule": now.chosen.schedule.to_dict(),
+            "schedule": now.schedule.to_dict(),
             "stamp": None if self.stamp is None else self.stamp.to_dict(),
         }
-        arrays = {"codes": now.store.rows, "ids": now.store.ids, "centre": now.centre}
-        if now.chosen.centroids is not None and now.chosen.cells is not None:
-            arrays |= {"centroids": now.chosen.centroids, "cells": now.chosen.cells}
+        arrays = now.store.columns() | {"centre": now.centre}
+        if now.centroids is not None:
+            arrays["centroids"] = now.centroids
         if self.encoder is not None:
             arrays |= pack_encoder(self.encoder)
         return write_index(path, facts, arrays)
@@ -404,47 +378,68 @@ class FunnelIndex:
         """Read a saved index, checking format, checksum, shapes and numbers; `module` is a custom network's."""
         facts, arrays = read_index(path)
         with fitting_parts(path):
-            store = RowsAndIds(arrays["codes"], arrays["ids"])
+            codes, ids, d = arrays["codes"], arrays["ids"], facts["d"]
             metric = check_choice(facts["metric"], METRICS, "metric", "FunnelIndex")
-            check_stored(store.rows, store.ids, facts["d"], facts["next_id"], metric, f"'{path}'")
+            if not is_int(d) or codes.ndim != 2 or codes.shape[1] != d or codes.dtype != np.float32 or not d:
+                raise InvalidInputError(f"codes are {codes.dtype}{codes.shape}, and float32 of width {d!r} expected")
+            check_stored_ids(ids, len(codes), facts["next_id"])
+            if codes.size:
+                check_finite(codes, f"'{path}'", "codes")
+                norms = _norms(codes)
+                unit = metric != "cosine" or np.abs(norms - 1).max() <= _UNIT_TOLERANCE
+                if not norms.max() < _LARGEST_NORM or not unit:
+                    raise InvalidInputError(f"codes have norms from {norms.min():.3g} to {norms.max():.3g}")
             schedule = Schedule.from_dict(facts["schedule"])
-            check_schedule(schedule, store.d)
+            check_schedule(schedule, d)
             encoder = unpack_encoder(arrays, f"{path}/encoder", module)
-            if encoder is not None and encoder.d != store.d:
-                raise InvalidInputError(f"its encoder gives codes of width {encoder.d}, and its own are of {store.d}")
-            width = schedule.stages[0].k + (metric == "inner_product")
+            if encoder is not None and encoder.d != d:
+                raise InvalidInputError(f"its encoder gives codes of width {encoder.d}, and its own are of {d}")
+            chosen = Chosen(schedule, arrays.get("centroids"), arrays.get("cells"))
+            if chosen.centroids is None or chosen.cells is None:
+                chosen = Chosen(schedule)
+            else:  # faiss would crash on others
+                centroids, cells = chosen.centroids, chosen.cells
+                _check_floats(centroids, (len(centroids), schedule.stages[0].k + (metric == "inner_product")))
+                inside = not len(codes) or 0 <= cells.min() <= cells.max() < len(centroids)
+                if cells.dtype != np.int32 or cells.shape != ids.shape or not inside:
+                    raise InvalidInputError(f"cells are {cells.dtype}{cells.shape}, or not among {len(centroids)}")
+            _check_floats(arrays["centre"], (d,))
             return cls(
-                store,
-                Chosen(schedule, *_checked_cells(arrays.get("centroids"), arrays.get("cells"), len(store), width)),
-                _checked_floats(arrays["centre"], (store.d,)),
+                _FunnelState.of(codes, ids, facts["next_id"], chosen, arrays["centre"]),
                 metric=metric,
                 engine=check_choice(facts["engine"], _ENGINES, "engine", "FunnelIndex"),
                 encoder=encoder,
-                next_id=facts["next_id"],
                 stamp=None if facts.get("stamp") is None else CodeStamp.read(facts["stamp"]),
             )
 
 
-def _checked_floats(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def as_codes(Z: MatrixLike, metric: str, owner: str, name: str, width: int | None = None) -> np.ndarray:
+    """Return codes as float32 rows, of unit norm for "cosine"; raise for rows that have no distance."""
+    rows = check_matrix(Z, owner, name, width=width)
+    norms = _norms(rows)
+    if (large := np.flatnonzero(~(norms < _LARGEST_NORM))).size:
+        raise InvalidInputError(
+            f"{owner} computes in float32; row {large[0]} of '{name}' has norm {norms[large[0]]:.1e}, too large for "
+            "its squares. Scale the codes down."
+        )
+    if metric != "cosine":
+        return np.ascontiguousarray(rows, dtype=np.float32)
+    if (zero := np.flatnonzero(norms == 0)).size:
+        raise InvalidInputError(
+            f"{owner} with metric 'cosine' takes rows that have a direction; row {zero[0]} of '{name}' is all zeros. "
+            "Drop such rows."
+        )
+    unit: np.ndarray = rows / norms[:, None]
+    return unit.astype(np.float32)
+
+
+def _norms(Z: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.einsum("ij,ij->i", Z, Z, dtype=np.float64))
+
+
+def _check_floats(array: np.ndarray, shape: tuple[int, ...]) -> None:
     if array.dtype != np.float32 or array.shape != shape or not np.isfinite(array).all():
         raise InvalidInputError(f"{array.dtype}{array.shape} where finite float32 of shape {shape} is expected")
-    return array
-
-
-def _checked_cells(
-    centroids: np.ndarray | None, cells: np.ndarray | None, rows: int, width: int
-) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Return centroids and cells that were read, or raise InvalidInputError for what faiss would crash on."""
-    if centroids is None or cells is None:
-        return None, None
-    _checked_floats(centroids, (len(centroids), width))
-    if (
-        cells.dtype != np.int32
-        or cells.shape != (rows,)
-        or (rows and not 0 <= cells.min() <= cells.max() < len(centroids))
-    ):
-        raise InvalidInputError(f"cells of rows are {cells.dtype}{cells.shape}, or not among {len(centroids)}")
-    return centroids, cells
 
 
 def _encoded(X: MatrixLike, encoder: FittedEncoder | None, side: str, owner: str) -> MatrixLike:
@@ -458,20 +453,3 @@ def _takes_faiss(engine: str, rows: int) -> bool:
     if engine == "faiss":
         require("faiss", "search", "A search with engine='faiss'")
     return engine == "faiss"
-
-
-def checked_threads(threads: int | None, owner: str) -> int:
-    """Return the number of threads of a search: all cores, if it is not given."""
-    if threads is None:
-        return cores()
-    if not is_int(threads) or threads < 1:
-        raise bad_parameter("threads", owner, "an int of at least 1, or None for all cores", threads)
-    return int(threads)
-
-
-def over_blocks(work: Callable[[Block], Result], blocks: Sequence[Block], threads: int) -> list[Result]:
-    """Return what `work` makes of each block, in their order."""
-    if threads == 1 or len(blocks) == 1:
-        return [work(block) for block in blocks]
-    with one_blas_thread(), ThreadPoolExecutor(threads) as pool:  # BLAS must not start further ones
-        return list(pool.map(work, blocks))

@@ -105,18 +105,3 @@ def full_scan(d: int, rows: int, n_neighbors: int, recall: float) -> Schedule:
     """Return the schedule that reads every coordinate of every row; float32 needs a margin for its rounding."""
     size = min(rows, 2 * n_neighbors)
     return Schedule((Stage(d, size),), rows, n_neighbors, exact_k=d, recall=recall, measured_recall=1.0)
-
-
-def check_request(n_neighbors: object, schedule: Schedule, rows: int, exact: bool, owner: str) -> int:
-    """Return how many neighbors to look for; raise InvalidInputError if the store or the schedule cannot give them."""
-    if rows == 0:
-        raise InvalidInputError(f"{owner} needs rows to search, and this index holds none. Add some first.")
-    n = schedule.n_neighbors if n_neighbors is None else n_neighbors
-    if not is_int(n) or not 1 <= n <= rows:
-        raise bad_parameter("n_neighbors", owner, f"an int in [1, {rows}] (the rows of the index)", n)
-    if n > schedule.n_neighbors and not exact:
-        raise InvalidInputError(
-            f"The schedule of this index was chosen for at most {schedule.n_neighbors} neighbors, and {n} were asked "
-            f"for. Call replan(n_neighbors={n}) first, or search with exact=True."
-        )
-    return int(n)

@@ -157,7 +157,10 @@ def choose_schedule(
     chosen = _in_cells(calibration, every, recall, n_neighbors, seed) if faiss and n >= _CELLS else None
     if chosen is None:
         chosen = _cheapest(every, n, d, recall, n_neighbors, 1.0)
-    share = 1.0 if chosen is None else _share(chosen, d)
+    share = 1.0
+    if chosen is not None:  # multiply-adds of a query, as a share of those of brute force
+        (stage,), visited = chosen.schedule.stages, 1.0 if chosen.cells is None else _VISITED
+        share = (visited * n * stage.k + stage.size * d) / (n * d)
     trouble = _check_order(calibration, every, recall, n_neighbors, chosen, min(share, 1.0))
     if chosen is None or share > _WORTH:
         trouble = trouble or (
@@ -238,13 +241,6 @@ def _reaches(kept: np.ndarray, recall: float) -> bool:
     """Tell whether the mean recall exceeds the target by the margin; keeping everything always does."""
     per_query = kept.mean(axis=1)
     return per_query.mean() - _MARGIN * per_query.std() / np.sqrt(len(per_query)) >= recall
-
-
-def _share(chosen: Chosen, d: int) -> float:
-    """Multiply-adds of a query, as a share of those of brute force."""
-    (stage,), n = chosen.schedule.stages, chosen.schedule.rows
-    visited = 1.0 if chosen.cells is None else _VISITED
-    return (visited * n * stage.k + stage.size * d) / (n * d)
 
 
 def _check_order(

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from firstk.data import CodeStamp
-from firstk.data.files import CodeRecord, is_bit_string
+from firstk.data.files import CodeRecord, is_bit_string, must_be_restored
 from firstk.integrations import EncoderLike
 
 
@@ -67,6 +67,11 @@ class SourceFacts:
     def bits(self) -> bool:
         """Whether they are embedded bits of an encoder, which stand for coordinates of their own."""
         return self.coded and self.held is not None and is_bit_string(self.held.precision)
+
+    @property
+    def rounded(self) -> bool:
+        """Whether what is stored has to be decoded to be codes."""
+        return self.held is not None and must_be_restored(self.held.precision)
 
     @property
     def precision(self) -> str:

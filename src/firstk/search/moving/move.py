@@ -5,27 +5,20 @@ from __future__ import annotations
 import inspect
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from firstk import transform_files
-from firstk._base.atomic_file import check_new
 from firstk._base.checks import check_count
 from firstk._base.concurrency import prefetch
-from firstk.data.files import CodeRecord, VectorTable, format_of, must_be_restored, open_vectors
-from firstk.data.remote import place_of, shown, shown_place
-from firstk.estimator import Encoding
+from firstk.data.remote import place_of, shown
 from firstk.exceptions import InvalidInputError
 from firstk.search.moving.checksum import Checksum
-from firstk.search.moving.contract import Moved, MovePlan, Progress, Recode, SourceFacts
-from firstk.search.moving.recoding import for_file, stays_stored
-from firstk.search.moving.sources import AnySource, FileSource, SourceSample, StoreSource, open_source
+from firstk.search.moving.contract import Moved, MovePlan, Progress, Recode
+from firstk.search.moving.recoding import stays_stored
+from firstk.search.moving.sources import AnySource, FileSource, SourceSample, open_source
 from firstk.search.moving.targets import FileTarget, StoreTarget
 from firstk.search.stores import connect, engine_class, is_address, place_and_name
 from firstk.search.stores.contract import Engine
@@ -98,33 +91,34 @@ def move(
     """
     start, recode = time.perf_counter(), recode or Recode()
     batch = check_count(batch, "batch", _OWNER)
-    _check_apart(source, target)
-    with closing(open_source(source, vectors=vectors, ids=ids, columns=columns, nan=nan)) as opened:
-        begin(opened.facts.rows)
-        # Columns of files have types that payloads do not, such as dates.
-        if isinstance(opened, FileSource) and _is_file(target) and not opened.facts.coded:
-            return _move_files(opened, source, target, recode, columns, resume, force, verify, progress, start)
-        opened = _as_needed(opened, target, recode)
-        with closing(_target(target, opened, recode)) as into:
-            sent = _copied(opened, into, batch, resume, force, verify, progress)
-            return Moved(
-                source=opened.facts.place,
-                target=into.place,
-                rows=sent.rows,
-                written=into.written,
-                there_before=sent.rows - into.written,
-                dropped=opened.facts.rows - sent.rows,
-                width=opened.facts.width,
-                k=into.k,
-                bytes_per_vector=into.bytes_per_vector,
-                source_bytes_per_vector=opened.facts.bytes_per_vector,
-                decoded_from=_decoded_from(opened.facts, target, recode),
-                checksum=sent.text,
-                verified=verify,
-                compared=("rows", "ids", "payloads", "codes") if verify else (),
-                left_out=into.left_out,
-                seconds=time.perf_counter() - start,
-            )
+    here, there = _located(source), _located(target)
+    if here == there or (isinstance(here, Path) and isinstance(there, Path) and there in here.parents):
+        raise InvalidInputError(  # to replace the target would delete the source
+            "The target is the same place as the source, or a folder around it. Choose another name for the target."
+        )
+    with _both_sides(source, target, recode, vectors=vectors, ids=ids, columns=columns, nan=nan) as (opened, into):
+        facts = opened.facts
+        begin(facts.rows)
+        sent = _copied(opened, into, batch, resume, force, verify, progress)
+        stored = isinstance(into, FileTarget) and stays_stored(facts, recode)
+        return Moved(
+            source=facts.place,
+            target=into.place,
+            rows=sent.rows,
+            written=into.written,
+            there_before=sent.rows - into.written,
+            dropped=facts.rows - sent.rows,
+            width=facts.width,
+            k=into.k,
+            bytes_per_vector=into.bytes_per_vector,
+            source_bytes_per_vector=facts.bytes_per_vector,
+            decoded_from=facts.precision if facts.rounded and not stored else None,
+            checksum=sent.text if "ids" in into.compared else "",
+            verified=verify,
+            compared=into.compared if verify else (),
+            left_out=into.left_out,
+            seconds=time.perf_counter() - start,
+        )
 
 
 def _copied(
@@ -139,13 +133,13 @@ def _copied(
     """Copy all rows, encoded on the way, read them back and compare; return the checksum of what was sent."""
     into.begin(source, resume=resume, force=force)
     sent, found = (Checksum(into.k, unit=into.unit, precision=into.precision) for _ in range(2))
-    with closing(prefetch(source.read(batch))) as parts:
+    with closing(prefetch(into.rows_of(source, batch))) as parts:
         for rows in parts:
             if len(rows.ids):
                 sent.add(*into.write(rows))
             progress(len(rows.ids))
     into.finish()
-    if verify:
+    if verify or into.complete:  # a file of that name may be another's
         for rows in into.read(batch):
             found.add(*rows)
         if (why := sent.difference(found)) is not None:
@@ -174,103 +168,79 @@ def plan(
     """
     recode = recode or Recode()
     batch = check_count(batch, "batch", _OWNER)
-    with closing(open_source(source, vectors=vectors, ids=ids, columns=columns, nan=nan)) as opened:
-        opened = _as_needed(opened, target, recode)
-        start = time.perf_counter()
-        size = min(batch, _SAMPLE)
-        sample = [rows for rows in islice(opened.read(size), -(-_SAMPLE // size)) if len(rows.ids)]
+    size = min(batch, _SAMPLE)
+    with _both_sides(source, target, recode, vectors=vectors, ids=ids, columns=columns, nan=nan) as (opened, into):
+        facts, start = opened.facts, time.perf_counter()
+        sample = [rows for rows in islice(into.rows_of(opened, size), -(-_SAMPLE // size)) if len(rows.ids)]
         if not sample:
-            raise InvalidInputError(f"{opened.facts.place} has no usable row among the first.")
+            raise InvalidInputError(f"{facts.place} has no usable row among the first.")
+        for one in sample:
+            into.encode(one.codes)
+        reading, writing = time.perf_counter() - start, None
+        if isinstance(target, (str, Path)) and "://" not in str(target):  # servers are not touched
+            with tempfile.TemporaryDirectory() as folder:
+                place = f"{folder}/{Path(target).name or 'scratch'}"
+                if is_address(str(target)):
+                    place = f"{str(target).partition(':')[0]}:{folder}/scratch.db#scratch"
+                part = SourceSample(facts, sample)
+                with closing(_target(place, part, recode)) as scratch:
+                    start = time.perf_counter()
+                    _copied(part, scratch, _SAMPLE, resume=False, force=False, verify=True)
+                    writing = time.perf_counter() - start
         rows = sum(len(one.ids) for one in sample)
-        with tempfile.TemporaryDirectory() as scratch, closing(_target(target, opened, recode)) as into:
-            for one in sample:
-                into.encode(one.codes)
-            facts, reading = opened.facts, time.perf_counter() - start
-            writing = _timed_writing(target, recode, SourceSample(facts, sample), scratch)
-            return MovePlan(
-                source=facts.place,
-                target=into.place,
-                rows=facts.rows,
-                width=facts.width,
-                k=into.k,
-                source_bytes=facts.rows * facts.bytes_per_vector,
-                target_bytes=facts.rows * into.bytes_per_vector,
-                sampled=rows,
-                reading=reading / rows * facts.rows,
-                writing=None if writing is None else writing / rows * facts.rows,
-            )
-
-
-def _timed_writing(target: object, recode: Recode, sample: SourceSample, folder: str) -> float | None:
-    """Return the seconds that writing a sample and reading it back takes; None for servers, which are not touched."""
-    if not isinstance(target, (str, Path)) or "://" in str(target):
-        return None
-    place = f"{folder}/{Path(target).name or 'scratch'}"
-    if is_address(str(target)):
-        place = f"{str(target).partition(':')[0]}:{folder}/scratch.db#scratch"
-    with closing(_target(place, sample, recode)) as into:
-        start = time.perf_counter()
-        _copied(sample, into, _SAMPLE, resume=False, force=False, verify=True)
-        return time.perf_counter() - start
+        return MovePlan(
+            source=facts.place,
+            target=into.place,
+            rows=facts.rows,
+            width=facts.width,
+            k=into.k,
+            source_bytes=facts.rows * facts.bytes_per_vector,
+            target_bytes=facts.rows * into.bytes_per_vector,
+            sampled=rows,
+            reading=reading / rows * facts.rows,
+            writing=None if writing is None else writing / rows * facts.rows,
+        )
 
 
 # -- the two sides -----------------------------------------------------------------------------------------------------
 
 
-def _is_file(target: object) -> bool:
-    return isinstance(target, (str, Path)) and not is_address(str(target))
-
-
-def _as_needed(source: StoreSource | FileSource, target: object, recode: Recode) -> StoreSource | FileSource:
-    """Return a source that yields stored bytes, where these go from file to file."""
-    if isinstance(source, FileSource) and _is_file(target) and stays_stored(source.facts, recode):
-        return source.as_stored()
-    return source
-
-
-def _decoded_from(facts: SourceFacts, target: object, recode: Recode) -> str | None:
-    """Return the precision of codes that do not stay as they are stored."""
-    kept = facts.held is None or not must_be_restored(facts.held.precision)
-    return None if kept or (_is_file(target) and stays_stored(facts, recode)) else facts.precision
+@contextmanager
+def _both_sides(
+    source: str | Path | Engine, target: str | Path | Engine, recode: Recode, **named: Any
+) -> Iterator[tuple[AnySource, StoreTarget | FileTarget]]:
+    """Open a source, which yields stored bytes where these go from file to file, and a target."""
+    with closing(open_source(source, **named)) as opened:
+        to_file = isinstance(target, (str, Path)) and not is_address(str(target))
+        if isinstance(opened, FileSource) and to_file and stays_stored(opened.facts, recode):
+            opened = opened.as_stored()
+        with closing(_target(target, opened, recode)) as into:
+            yield opened, into
 
 
 def _target(target: str | Path | Engine, source: AnySource, recode: Recode) -> StoreTarget | FileTarget:
-    if _is_file(target):
-        return FileTarget(target, source.facts, recode)  # type: ignore[arg-type]
-    if isinstance(target, str):
-        engine = connect(target, **_settings(target, recode))
-        try:
-            return StoreTarget(engine, source.facts, recode, owned=True)
-        except BaseException:
-            engine.close()
-            raise
+    if not isinstance(target, (str, Path)):
+        if recode.precision is not None:
+            raise InvalidInputError("The precision of an engine is set where it is made. Leave it out of 'recode'.")
+        return StoreTarget(target, source.facts, recode)
+    if not is_address(str(target)):
+        return FileTarget(target, source.facts, recode)
+    kind, settings = engine_class(str(target)), {}
     if recode.precision is not None:
-        raise InvalidInputError("The precision of an engine is set where it is made. Leave it out of 'recode'.")
-    return StoreTarget(target, source.facts, recode)  # type: ignore[arg-type]
-
-
-def _settings(address: str, recode: Recode) -> dict[str, Any]:
-    if recode.precision is None:
-        return {}
-    kind = engine_class(address)
-    if recode.precision not in kind.precisions:
-        *some, last = kind.precisions
-        taken = f"{', '.join(some)} or {last}" if some else f"{last} only"
-        raise InvalidInputError(
-            f"'precision' (--precision) is {recode.precision!r}, and {kind.__name__} indexes codes as {taken}. Leave "
-            "it out for float32, or move to a file, which can hold codes in any precision."
-        )
-    return {"precision": recode.precision} if len(kind.precisions) > 1 else {}
-
-
-def _check_apart(source: object, target: object) -> None:
-    """Raise InvalidInputError for one place under two names: to replace the target would delete the source."""
-    here, there = _located(source), _located(target)
-    inside = isinstance(here, Path) and isinstance(there, Path) and there in here.parents
-    if here == there or inside:
-        raise InvalidInputError(
-            "The target is the same place as the source, or a folder around it. Choose another name for the target."
-        )
+        if recode.precision not in kind.precisions:
+            *some, last = kind.precisions
+            taken = f"{', '.join(some)} or {last}" if some else f"{last} only"
+            raise InvalidInputError(
+                f"'precision' (--precision) is {recode.precision!r}, and {kind.__name__} indexes codes as {taken}. "
+                "Leave it out for float32, or move to a file, which can hold codes in any precision."
+            )
+        settings = {"precision": recode.precision} if len(kind.precisions) > 1 else {}
+    engine = connect(str(target), **settings)
+    try:
+        return StoreTarget(engine, source.facts, recode, owned=True)
+    except BaseException:
+        engine.close()
+        raise
 
 
 def _located(place: object) -> object:
@@ -284,108 +254,3 @@ def _located(place: object) -> object:
     named = list(inspect.signature(kind.connect).parameters.values())[1]
     name = name or named.default if named.kind is named.POSITIONAL_OR_KEYWORD else ""  # a folder may be one store
     return kind, shown(f"of:{where}").lower() if where.startswith("//") else Path(where).resolve(), name
-
-
-# -- files to files ----------------------------------------------------------------------------------------------------
-
-
-def _move_files(
-    source: FileSource,
-    given: Any,
-    target: Any,
-    recode: Recode,
-    columns: Sequence[str] | None,
-    resume: bool,
-    force: bool,
-    verify: bool,
-    progress: Progress,
-    start: float,
-) -> Moved:
-    """Move between files, whose columns keep their types: `transform_files` does the work."""
-    encoding = for_file(source.facts, recode)
-    # A file appears when it is complete: what was killed after that has still to be compared.
-    complete = resume and place_of(target).is_file()
-    check_new(place_of(target), force=force or complete)
-    _check_room(source, target, columns)
-    encoder = None if recode.encoder is None else getattr(recode.encoder, "encoder_", recode.encoder)
-    outcome = (
-        None
-        if complete
-        else transform_files(
-            encoder,
-            given,  # the path of a table is for messages: it lacks the signature of a URL
-            target,
-            k=recode.k,
-            precision=recode.precision,
-            bytes_per_vector=recode.bytes_per_vector,
-            metric=None if recode.metric == "auto" else recode.metric,
-            vectors=source.table.vectors if len(source.table.members) == 1 else None,
-            columns=columns,
-            nan=source.table.nan,
-            resume=resume,
-            progress=progress,
-        )
-    )
-    there = open_vectors(target)
-    written, dropped = (0, source.facts.rows - there.rows) if outcome is None else (outcome.rows, outcome.dropped)
-    if verify or complete:  # a file of that name may be another's
-        _compare_files(source.table, there, encoding, target)
-    return Moved(
-        source=source.facts.place,
-        target=f"'{shown_place(target)}'",
-        rows=there.rows,
-        written=written,
-        there_before=there.rows - written,
-        dropped=dropped,
-        width=source.facts.width,
-        k=encoding.k,
-        bytes_per_vector=encoding.precision.bytes_per_vector(encoding.k),
-        source_bytes_per_vector=source.facts.bytes_per_vector,
-        decoded_from=_decoded_from(source.facts, target, recode),
-        checksum="",
-        verified=verify,
-        compared=("rows", "codes") if verify else (),
-        left_out=() if outcome is None else outcome.left_out,
-        seconds=time.perf_counter() - start,
-    )
-
-
-def _check_room(source: FileSource, target: Any, columns: Sequence[str] | None) -> None:
-    """Raise InvalidInputError for columns that go to a format of vectors alone."""
-    carried = source.table.columns if columns is None else columns
-    if carried and place_of(target).suffix and format_of(target).holds == "nothing":
-        raise InvalidInputError(
-            f"'{shown_place(target)}' would hold vectors only, and there are other columns ({', '.join(carried)}). "
-            "Leave them out by columns=[] (--columns ''), or move to parquet, arrow, jsonl or csv."
-        )
-
-
-def _compare_files(source: VectorTable, there: VectorTable, encoding: Encoding, target: Any) -> None:
-    """Raise InvalidInputError where a file does not hold the codes of another."""
-    if encoding.to_fit:  # scales and thresholds are in the file
-        record = CodeRecord.read(target, there.metadata)
-        if record is None:
-            raise _differs(target, "it has no record of how its codes were rounded")
-        encoding = replace(encoding, precision=record.precision)
-    if there.width != encoding.k:
-        raise _differs(target, f"its codes have {there.width} numbers in place of {encoding.k}")
-    sent, found = Checksum(there.width), Checksum(there.width)
-    for batch in source.batches():
-        codes = encoding(batch)[0]
-        _number(sent, encoding.precision.restore(codes) if must_be_restored(encoding.precision) else codes)
-    for batch in there.batches():
-        _number(found, batch.vectors)
-    if (why := sent.difference(found)) is not None:
-        raise _differs(target, why)
-
-
-def _differs(target: Any, why: str) -> InvalidInputError:
-    return InvalidInputError(
-        f"'{shown_place(target)}' does not hold what was moved to it: {why}. Move again with --force."
-    )
-
-
-def _number(checksum: Checksum, codes: np.ndarray) -> None:
-    """Add rows under their numbers."""
-    ids = list(range(checksum.rows, checksum.rows + len(codes)))
-    checksum.add(ids, codes, [{} for _ in ids])

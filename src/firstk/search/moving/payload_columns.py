@@ -1,19 +1,21 @@
-"""Payloads of rows as columns of a file, and back: a name is a column, of one type throughout."""
+"""Payloads of rows as columns of a file, and back: a name is a column, of one type throughout.
+
+Columns of another file are taken as they are.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from firstk.exceptions import InvalidInputError
-from firstk.search.moving.sources import AnySource
-from firstk.search.stores.contract import Id, Payload
+from firstk.search.moving.sources import TableRows
+from firstk.search.stores.contract import Payload, StoredRows
 
-_SURVEY_ROWS = 4096
 # Whole numbers that floats hold exactly.
 _LARGEST = 2**53
 
@@ -38,28 +40,37 @@ class PayloadColumns:
     typed: bool = True
 
     @classmethod
-    def of(cls, source: AnySource, key: str, *, typed: bool) -> PayloadColumns:
-        """Return the columns of a source, from a pass over its payloads: a name may come with the last row."""
+    def of(cls, parts: Iterable[StoredRows], place: str, key: str, *, typed: bool) -> PayloadColumns:
+        """Return the columns of all rows of a source: a name may come with the last one."""
         found: dict[str, set[str]] = {}
-        for part in source.read(_SURVEY_ROWS):
+        for part in parts:
             for payload in part.payloads:
                 for name, value in payload.items():
-                    if value is not None:
-                        found.setdefault(name, set()).add(_kind(value))
+                    if value is None:
+                        continue
+                    kind = "text" if isinstance(value, str) else "json"
+                    if isinstance(value, bool):
+                        kind = "bool"
+                    elif isinstance(value, (int, float)):
+                        whole = "int" if abs(value) <= _LARGEST else "large"
+                        kind = "float" if isinstance(value, float) else whole
+                    found.setdefault(name, set()).add(kind)
         if key in found:
             raise InvalidInputError(
-                f"{source.facts.place} has the name {key!r} in its payloads, which in a file is the column of ids. "
-                "Leave it out: columns=... (--columns)."
+                f"{place} has the name {key!r} in its payloads, which in a file is the column of ids. Leave it out: "
+                "columns=... (--columns)."
             )
-        return cls(key, {name: _joined(kinds) for name, kinds in found.items()}, typed)
+        kept = {}
+        for name, kinds in found.items():
+            kept[name] = "json" if len(kinds) > 1 else next(iter(kinds))
+            if kinds <= {"int", "large"}:
+                kept[name] = "int"
+            elif kinds == {"int", "float"}:
+                kept[name] = "float"
+        return cls(key, kept, typed)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of payloads."""
-        return tuple(self.kinds)
-
-    @property
-    def written(self) -> tuple[str, ...]:
         """Names of all columns but the vectors."""
         return (self.key, *self.kinds)
 
@@ -67,11 +78,11 @@ class PayloadColumns:
         """Return the columns as JSON."""
         return dict(self.kinds)
 
-    def arrays(self, key: str, ids: Sequence[Id], payloads: Sequence[Payload]) -> dict[str, np.ndarray]:
+    def arrays(self, rows: StoredRows) -> dict[str, np.ndarray]:
         """Return columns to write; what is missing is None, or NaN among floats."""
-        found = {key: np.array(ids)}
+        found = {self.key: np.array(rows.ids)}
         for name, kind in self.kinds.items():
-            values = [_written(payload.get(name), kind) for payload in payloads]
+            values = [_written(payload.get(name), kind) for payload in rows.payloads]
             if kind == "float":
                 found[name] = np.array([np.nan if value is None else value for value in values], np.float64)
                 continue
@@ -94,33 +105,30 @@ class PayloadColumns:
 
     def payloads(self, columns: Mapping[str, np.ndarray], rows: int) -> list[Payload]:
         """Return the payloads of rows that were read."""
-        values = {name: columns[name].tolist() for name in self.kinds}
-        return [
-            {name: self._read(column[i], self.kinds[name]) for name, column in values.items() if self._there(column[i])}
-            for i in range(rows)
-        ]
-
-    def _there(self, value: Any) -> bool:
-        return value is not None and value == value and (self.typed or value != "")  # NaN is not equal to itself
-
-    def _read(self, value: Any, kind: str) -> Any:
-        if not self.typed:
-            return str(value)
-        return {"bool": bool, "int": int, "float": float}.get(kind, str)(value)
+        types = {"bool": bool, "int": int, "float": float} if self.typed else {}
+        found: list[Payload] = [{} for _ in range(rows)]
+        for name, kind in self.kinds.items():
+            read = types.get(kind, str)
+            for payload, value in zip(found, columns[name].tolist(), strict=True):
+                # NaN is not equal to itself, and text formats have nothing where a value is missing.
+                if value is not None and value == value and (self.typed or value != ""):
+                    payload[name] = read(value)
+        return found
 
 
-def _kind(value: Any) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, (int, float)):
-        return "float" if isinstance(value, float) else "int" if abs(value) <= _LARGEST else "large"
-    return "text" if isinstance(value, str) else "json"
+@dataclass(frozen=True)
+class TableColumns:
+    """The columns of another file: as it has them, and so not compared when they are read back."""
 
+    names: tuple[str, ...]
 
-def _joined(kinds: set[str]) -> str:
-    if kinds <= {"int", "large"}:
-        return "int"
-    return "float" if kinds == {"int", "float"} else "json" if len(kinds) > 1 else next(iter(kinds))
+    def record(self) -> list[str]:
+        """Return the columns as JSON."""
+        return list(self.names)
+
+    def arrays(self, rows: TableRows) -> Mapping[str, np.ndarray]:
+        """Return columns to write."""
+        return rows.columns
 
 
 def _written(value: Any, kind: str) -> Any:

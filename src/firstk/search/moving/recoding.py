@@ -16,14 +16,14 @@ import numpy as np
 from firstk._base.checks import bad_parameter, check_choice, check_prefix
 from firstk._base.rows import unit_rows
 from firstk.data import CodeStamp, resolve_precision
-from firstk.data.files import CodeRecord, code_layout
+from firstk.data.files import code_layout
 from firstk.encoder import SEARCH_METRIC, FittedEncoder
 from firstk.estimator import Encoding, Wish, cut_bits, encoding_of
 from firstk.exceptions import InvalidInputError
 from firstk.integrations import METRICS, Codes, fitted
 from firstk.search.moving.contract import Recode, SourceFacts
 from firstk.search.stores.contract import StoreLayout
-from firstk.search.stores.prefix_store import layout_of
+from firstk.search.stores.prefix_store import cut_codes, layout_of
 
 _OWNER = "move"
 # From vectors of the source to the short and the full code.
@@ -48,13 +48,7 @@ def for_store(facts: SourceFacts, recode: Recode) -> tuple[StoreLayout, Cut]:
     if recode.encoder is not None and not facts.coded:
         codes = Codes.of(_checked(facts, recode), metric, _OWNER)
         layout = layout_of(codes, codes.encoder.d if recode.k is None else recode.k, recode.full, facts.ids, _OWNER)
-        lengths = [layout.short] if layout.full is None else [layout.short, layout.full]
-
-        def encoded(X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-            found = codes.cut(X, lengths, side="document", owner=_OWNER)
-            return found[0], found[1] if len(found) > 1 else None
-
-        return layout, encoded
+        return layout, lambda X: cut_codes(codes, layout, X, "document", _OWNER)
     short, full = check_prefix(recode.k, facts.width, _OWNER), recode.full
     if facts.short is not None and recode.k is None and full is None:
         short, full = facts.short, facts.width
@@ -92,8 +86,13 @@ def for_file(facts: SourceFacts, recode: Recode) -> Encoding:
         encoder = None if recode.encoder is None else _checked(facts, recode)
         wish = Wish(recode.k, None, recode.precision, recode.bytes_per_vector, metric)
         return encoding_of(encoder, _Table(facts.place.strip("'"), facts.width, facts.vectors), wish)
-    if facts.bits:
-        return _kept_bits(facts, recode, metric)
+    if facts.bits:  # which stay as they are, or are cut
+        assert facts.held is not None
+        if recode.encoder is not None:
+            quantizer = fitted(recode.encoder, _OWNER).quantizer(None, facts.held.metric or "cosine")
+            quantizer.check_codes(facts.held.stamp, facts.place)
+        size = recode.bytes_per_vector or facts.bytes_per_vector
+        return cut_bits(facts.held, Wish(recode.k, None, recode.precision, size, metric))
     if recode.bytes_per_vector is not None:
         raise InvalidInputError(
             f"{facts.place} holds codes already, and bits are made of vectors. Leave out the bytes "
@@ -102,7 +101,16 @@ def for_file(facts: SourceFacts, recode: Recode) -> Encoding:
     k = check_prefix(recode.k, facts.width, _OWNER)
     if stays_stored(facts, recode):
         assert facts.held is not None
-        return _kept(facts.held, _stamp(facts, recode, k), metric or facts.held.metric)
+        held, dtype = facts.held, code_layout("", facts.held.precision, facts.held.k, (), None).dtype
+        return Encoding(
+            lambda X: X,
+            _stamp(facts, recode, k),
+            held.k,
+            held.side,
+            held.precision,
+            metric=metric or held.metric,
+            to_bytes=lambda X: np.ascontiguousarray(X, dtype=dtype),
+        )
     precision = resolve_precision(recode.precision or "float32", _OWNER)
     return Encoding(
         lambda X: _prefix(X, k, facts.unit), _stamp(facts, recode, k), k, "document", precision, metric=metric
@@ -115,30 +123,6 @@ def stays_stored(facts: SourceFacts, recode: Recode) -> bool:
         return False
     same = recode.precision in (None, facts.precision) and recode.k in (None, facts.width)
     return facts.bits or (same and recode.bytes_per_vector is None)
-
-
-def _kept(held: CodeRecord, stamp: CodeStamp, metric: str | None) -> Encoding:
-    """Return the encoding that leaves stored codes as they are."""
-    dtype = code_layout("", held.precision, held.k, (), None).dtype
-    return Encoding(
-        lambda X: X,
-        stamp,
-        held.k,
-        held.side,
-        held.precision,
-        metric=metric,
-        to_bytes=lambda X: np.ascontiguousarray(X, dtype=dtype),
-    )
-
-
-def _kept_bits(facts: SourceFacts, recode: Recode, metric: str | None) -> Encoding:
-    """Return the encoding that leaves embedded bits as they are, or cuts them."""
-    assert facts.held is not None
-    if recode.encoder is not None:
-        quantizer = fitted(recode.encoder, _OWNER).quantizer(None, facts.held.metric or "cosine")
-        quantizer.check_codes(facts.held.stamp, facts.place)
-    wish = Wish(recode.k, None, recode.precision, recode.bytes_per_vector or facts.bytes_per_vector, metric)
-    return cut_bits(facts.held, wish)
 
 
 def _prefix(X: np.ndarray, k: int, unit: bool) -> np.ndarray:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import copy
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from firstk.bits import Embedded
-from firstk.data.files import CodeRecord, VectorTable, missing_column, open_vectors
+from firstk.data.files import CodeRecord, VectorTable, open_vectors
 from firstk.exceptions import InvalidInputError
 from firstk.integrations import ID_COLUMN, Documents
-from firstk.search.ids_and_payloads import Points
 from firstk.search.moving.contract import SourceFacts
 from firstk.search.stores import connect, is_address
 from firstk.search.stores.contract import Engine, ForeignStoreError, Id, StoredRows
-from firstk.search.stores.prefix_store import plain_id, plain_payload
+from firstk.search.stores.incoming import Incoming, plain_id, plain_payload
 
 _OWNER = "move"
 
@@ -107,7 +105,10 @@ class StoreSource:
                 bad = part.ids[int(np.flatnonzero(~np.isfinite(part.codes).all(axis=1))[0])]
                 raise InvalidInputError(f"{self._engine.place} has NaN or infinity in the vector of id {bad!r}.")
             ids = [plain_id(key, _OWNER) for key in part.ids]
-            kept = [_kept(one, self._columns) for one in part.payloads]
+            kept = [
+                one if self._columns is None else {name: one[name] for name in one if name in self._columns}
+                for one in part.payloads
+            ]
             yield StoredRows(ids, part.codes, [plain_payload(one, key) for one, key in zip(kept, ids, strict=True)])
 
     def read(self, size: int) -> Iterator[StoredRows]:
@@ -128,21 +129,19 @@ class StoreSource:
             self._engine.close()
 
 
-def _kept(payload: dict[str, Any], columns: Sequence[str] | None) -> dict[str, Any]:
-    return payload if columns is None else {name: value for name, value in payload.items() if name in columns}
+class TableRows(NamedTuple):
+    """Rows of a file that another file takes: their columns keep their types, which payloads need not have."""
+
+    ids: list[Id]
+    codes: np.ndarray
+    columns: Mapping[str, np.ndarray]
 
 
 class FileSource:
     """Rows of a table of files: a column is the id, or the number of the row; the others are the payload."""
 
     def __init__(self, table: VectorTable, ids: str | None, columns: Sequence[str] | None):
-        self.table = table
-        self._id = ids if ids is not None else ID_COLUMN if ID_COLUMN in table.columns else None
-        for name in (*(() if self._id is None else (self._id,)), *(columns or ())):
-            if name not in table.columns:
-                raise missing_column(table.path, name, table.columns)
-        held = table.columns if columns is None else tuple(columns)
-        self.columns = tuple(name for name in held if name != self._id)
+        self.table, self._rows = table, Incoming.of(Documents(table), ids, columns, _OWNER)
         record = CodeRecord.read(table.path, table.metadata)
         stamp = None if record is None else record.stamp
         metric = None if record is None else record.metric
@@ -153,9 +152,9 @@ class FileSource:
             f"'{table.path}'",
             table.rows,
             table.width,
-            self._kind_of_ids(),
+            self._rows.kind,
             table.vectors,
-            self._id or ID_COLUMN,
+            self._rows.column or ID_COLUMN,
             stamp,
             metric,
             held=record,
@@ -165,41 +164,19 @@ class FileSource:
         """Return a source that yields the bytes of codes, not what they stand for."""
         part = copy.copy(self)
         part.table = self.table.as_stored()
+        part._rows = replace(self._rows, documents=Documents(part.table))
         return part
-
-    def _kind_of_ids(self) -> str:
-        """Check that ids are unique, by 64 bits of a hash each, and return their kind."""
-        if self._id is None:
-            return "int"
-        kinds: set[type] = set()
-        hashes: list[np.ndarray] = []
-        for _, part in self.table.parts():
-            keys = [plain_id(key, _OWNER) for key in Documents(part).column(self._id).tolist()]
-            kinds |= set(map(type, keys))
-            hashes.append(np.fromiter(map(_hash, keys), np.uint64, len(keys)))
-        every = np.concatenate(hashes)
-        every.sort()
-        doubles = int((every[1:] == every[:-1]).sum())
-        if doubles:
-            raise InvalidInputError(
-                f"Column {self._id!r} of '{self.table.path}' has {doubles:,} ids that were there before: only the last "
-                "row of each would be kept. Drop the others, or name another column (--id)."
-            )
-        if len(kinds) > 1:
-            raise InvalidInputError(f"Column {self._id!r} of '{self.table.path}' mixes whole numbers and text.")
-        return "int" if kinds <= {int} else "text"
 
     def read(self, size: int) -> Iterator[StoredRows]:
         """Yield all rows that have a vector."""
-        points = Points([], self._id is None, self.columns)
-        wanted = self.columns if self._id is None else (*self.columns, self._id)
+        return self._rows.read(size)
+
+    def tables(self, size: int) -> Iterator[TableRows]:
+        """Yield the same rows under their numbers, with columns as the file has them, the ids among these."""
+        kept = (*self._rows.columns, self._rows.column)
+        wanted = tuple(name for name in self.table.columns if name in kept)
         for batch in self.table.batches(size, wanted):
-            ids: list[Id] = [int(row) for row in batch.rows]
-            if self._id is not None:
-                ids = [plain_id(key, _OWNER) for key in np.asarray(batch.columns[self._id]).tolist()]
-            payloads = points.payloads_of(batch) or [{} for _ in ids]
-            held = [plain_payload(one, key) for one, key in zip(payloads, ids, strict=True)]
-            yield StoredRows(ids, batch.vectors, held)
+            yield TableRows(batch.rows.tolist(), batch.vectors, batch.columns)
 
     def close(self) -> None:
         """Nothing stays open."""
@@ -210,9 +187,9 @@ class SourceSample:
     """Some rows of a source, as a source."""
 
     facts: SourceFacts
-    parts: Sequence[StoredRows]
+    parts: Sequence[Any]
 
-    def read(self, size: int) -> Iterator[StoredRows]:
+    def read(self, size: int) -> Iterator[Any]:
         """Yield them as they were read."""
         return iter(self.parts)
 
@@ -221,7 +198,3 @@ class SourceSample:
 
 
 AnySource: TypeAlias = StoreSource | FileSource | SourceSample
-
-
-def _hash(key: Id) -> int:
-    return int.from_bytes(hashlib.blake2b(repr(key).encode(), digest_size=8).digest(), "little")

@@ -13,7 +13,8 @@ from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import Engine, Neighbors, StoredRows, StoreLayout
 from firstk.search.stores.prefix_store import PrefixStore, push
 
-# The class of each store, by the name of its module.
+# The class of each store, by the name of its module. Tests want its address (`benchmarks.stores.FILES`), and a table
+# that another program filled (`tests/search/moving/test_named_columns`).
 STORES = {
     "chroma": "Chroma",
     "duckdb": "DuckDB",

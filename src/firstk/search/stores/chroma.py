@@ -6,12 +6,13 @@ is complete. Chroma's metadata is flat; what it cannot hold is refused. Needs th
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,7 +29,6 @@ from firstk.search.stores.contract import (
     StoredRows,
     StoreLayout,
     explained,
-    own_filter,
 )
 from firstk.search.stores.filters import Condition, kind_of
 from firstk.search.stores.named_columns import stored
@@ -63,13 +63,15 @@ class Chroma(Engine):
     client: str | Path | ClientAPI
     collection: str = "documents"
 
-    name: ClassVar[str] = "chroma"
-    purpose: ClassVar[str] = "A collection of Chroma"
-    packages: ClassVar[tuple[str, ...]] = ("chromadb",)
-    reserved: ClassVar[frozenset[str]] = frozenset((_MARK, "chroma:document"))
-    orders_text: ClassVar[bool] = False
-    secret: ClassVar[str] = "CHROMA_TOKEN"
-    most: ClassVar[int | None] = _EF
+    name = "chroma"
+    purpose = "A collection of Chroma"
+    packages = ("chromadb",)
+    raises = ("chromadb.errors:ChromaError", ValueError, TypeError, OSError)
+    reserved = frozenset((_MARK, "chroma:document"))
+    filters = (list, "a list of Chroma's own 'where' mappings")
+    orders_text = False
+    secret = "CHROMA_TOKEN"
+    most = _EF
 
     @classmethod
     def connect(cls, address: str, name: str = "documents", **settings: Any) -> Chroma:
@@ -101,20 +103,16 @@ class Chroma(Engine):
         with self.answering():
             return chromadb.PersistentClient(str(self.client), Settings(anonymized_telemetry=False))
 
-    @property
-    def errors(self) -> tuple[type[BaseException], ...]:
-        """What Chroma raises."""
-        from chromadb.errors import ChromaError
-
-        return ChromaError, ValueError, TypeError, OSError
+    def opened(self, name: str) -> Collection:
+        """Return a collection that is there."""
+        return self.connection.get_collection(name, embedding_function=None)
 
     def _found(self, name: str) -> Collection | None:
         from chromadb.errors import NotFoundError
 
-        try:
-            return self.connection.get_collection(name, embedding_function=None)
-        except NotFoundError:
-            return None
+        with contextlib.suppress(NotFoundError):
+            return self.opened(name)
+        return None
 
     @property
     def _full_name(self) -> str:
@@ -126,10 +124,6 @@ class Chroma(Engine):
         ours = there is not None and (there.metadata or {}).get(_BELONGS) == self.collection
         return there if ours else None
 
-    def opened(self, name: str) -> Collection:
-        """Return a collection that is there."""
-        return self.connection.get_collection(name, embedding_function=None)
-
     def layout(self) -> StoreLayout | None:
         """Return the layout, which is in the metadata of the collection."""
         there = self._found(self.collection)
@@ -137,7 +131,8 @@ class Chroma(Engine):
 
     def create(self, layout: StoreLayout) -> None:
         """Create the collections, the one that tells of both last."""
-        settings: Any = {"hnsw": {"space": _SPACES[layout.compared], "ef_search": _EF}}
+        hnsw = {"space": _SPACES[layout.compared], "ef_search": _EF}
+        settings: Any = {"configuration": {"hnsw": hnsw}, "embedding_function": None}
         if layout.full is not None:
             if self._full_codes() is not None:  # left by a create that was interrupted
                 self.connection.delete_collection(self._full_name)
@@ -146,18 +141,8 @@ class Chroma(Engine):
                     f"{self.place} needs the name '{self._full_name}' for full codes, and something else has it. Name "
                     "another place."
                 )
-            self.connection.create_collection(
-                self._full_name,
-                configuration=settings,
-                metadata={_BELONGS: self.collection},
-                embedding_function=None,
-            )
-        self.connection.create_collection(
-            self.collection,
-            configuration=settings,
-            metadata={"firstk": layout.record()},
-            embedding_function=None,
-        )
+            self.connection.create_collection(self._full_name, metadata={_BELONGS: self.collection}, **settings)
+        self.connection.create_collection(self.collection, metadata={"firstk": layout.record()}, **settings)
 
     def drop(self) -> None:
         """Delete the collections."""
@@ -200,11 +185,7 @@ class Chroma(Engine):
         """Yield rows in the order of Chroma."""
         layout, short, full = self.layout(), self.opened(self.collection), self._full_codes()
         for part in _pages(short, size, ["metadatas", "embeddings"]):
-            if full is None:
-                codes = np.asarray(part["embeddings"], np.float32)
-            else:
-                codes = _in_order(full.get(ids=part["ids"], include=["embeddings"]), part["ids"])
-            yield StoredRows(_ids(part["ids"], layout), codes, [_payload(one) for one in part["metadatas"] or []])
+            yield _stored(part["ids"], part["embeddings"], part["metadatas"], full, layout)
 
     def read_columns(self, vectors: str | None, ids: str | None) -> NamedRows:
         """Open a collection; metadata are the payload, with the document under 'document'."""
@@ -228,7 +209,8 @@ class Chroma(Engine):
     def shortlists(self, request: Request, layout: StoreLayout) -> Iterator[StoredRows]:
         """Find by the short codes."""
         short, full = self.opened(self.collection), self._full_codes()
-        where = where_of(request)
+        parts: list[Any] = list(request.native or map(_condition, request.where))  # type: ignore[call-overload]
+        where = None if not parts else parts[0] if len(parts) == 1 else {"$and": parts}
         for start in range(0, len(request.short), _QUERIES):
             part = short.query(
                 query_embeddings=request.short[start : start + _QUERIES],
@@ -237,14 +219,18 @@ class Chroma(Engine):
                 include=["metadatas", "embeddings"],
             )
             for i, names in enumerate(part["ids"]):
-                payloads = [_payload(one) for one in (part["metadatas"] or [])[i]]
-                if full is None:
-                    codes = np.asarray((part["embeddings"] or [])[i], np.float32)
-                else:
-                    codes = (
-                        _in_order(full.get(ids=names, include=["embeddings"]), names) if names else request.short[:0]
-                    )
-                yield StoredRows(_ids(names, layout), codes, payloads)
+                yield _stored(names, (part["embeddings"] or [])[i], (part["metadatas"] or [])[i], full, layout)
+
+
+def _stored(names: Sequence[str], short: Any, held: Any, full: Collection | None, layout: StoreLayout | None) -> Any:
+    """Return rows with their longest codes; those of `full` come in an order of Chroma's own."""
+    codes = np.asarray(short, np.float32)
+    if full is not None and names:
+        found: Any = full.get(ids=list(names), include=["embeddings"])
+        at = {name: i for i, name in enumerate(found["ids"])}
+        codes = np.asarray(found["embeddings"], np.float32)[[at[name] for name in names]]
+    payloads = [{name: value for name, value in (one or {}).items() if name != _MARK} for one in held or []]
+    return StoredRows(_ids(names, layout), codes, payloads)
 
 
 def _ids(names: Sequence[str], layout: StoreLayout | None) -> list[Id]:
@@ -255,12 +241,6 @@ def _ids(names: Sequence[str], layout: StoreLayout | None) -> list[Id]:
 def _pages(collection: Collection, size: int, include: Any) -> Iterator[Any]:
     for start in range(0, collection.count(), size):
         yield collection.get(limit=size, offset=start, include=include)
-
-
-def _in_order(found: Any, names: Sequence[str]) -> np.ndarray:
-    """Return the embeddings of some ids, which Chroma returns in an order of its own."""
-    at = {name: i for i, name in enumerate(found["ids"])}
-    return np.asarray(found["embeddings"], np.float32)[[at[name] for name in names]]
 
 
 def _metadata(payload: dict[str, Any]) -> dict[str, Any]:
@@ -275,30 +255,11 @@ def _metadata(payload: dict[str, Any]) -> dict[str, Any]:
     return {_MARK: 1} | {name: value for name, value in payload.items() if value is not None}
 
 
-def _payload(metadata: Any) -> dict[str, Any]:
-    return {name: value for name, value in (metadata or {}).items() if name != _MARK}
-
-
-def where_of(request: Request) -> dict[str, Any] | None:
-    """Return a filter of Chroma; one of one's own is a list of such mappings, all of which hold."""
-    parts = own_filter(request, "Chroma", list, "a list of Chroma's own 'where' mappings")
-    if parts is None:
-        parts = [_condition(one) for one in request.where]
-    return None if not parts else parts[0] if len(parts) == 1 else {"$and": parts}
-
-
 def _condition(one: Condition) -> dict[str, Any]:
     if one.kind != "number":
         return {one.name: {f"${one.operator}": list(one.value) if one.operator == "in" else one.value}}
-    # To Chroma 3 and 3.0 are different values.
-    if one.operator in ("eq", "in"):
-        values = [form for value in one.values for form in _both(value)]
-        either = [{one.name: {"$eq": value}} for value in values]
-        return either[0] if len(either) == 1 else {"$or": either}
-    forms = [{one.name: {f"${one.operator}": value}} for value in _both(one.value)]
-    return forms[0] if len(forms) == 1 else {"$or": forms}
-
-
-def _both(value: Any) -> list[Any]:
-    """Return a number as an int and as a float, where it is both."""
-    return [int(value), float(value)] if float(value) == int(value) else [float(value)]
+    # To Chroma 3 and 3.0 are different values: a number that is both is compared as both.
+    how = "$eq" if one.operator == "in" else f"${one.operator}"
+    forms = [form for value in one.values for form in ([int(value)] if value == int(value) else []) + [float(value)]]
+    either = [{one.name: {how: form}} for form in forms]
+    return either[0] if len(either) == 1 else {"$or": either}

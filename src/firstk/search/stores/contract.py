@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -115,6 +116,12 @@ class CodedRows:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def without(self, ids: set[Id]) -> CodedRows:
+        """Return the rows that have other ids."""
+        new = [i for i, key in enumerate(self.ids) if key not in ids]
+        full = None if self.full is None else self.full[new]
+        return CodedRows([self.ids[i] for i in new], self.short[new], full, [self.payloads[i] for i in new])
+
 
 class StoredRows(NamedTuple):
     """Rows as they are read back.
@@ -213,6 +220,8 @@ class Engine(ABC):
     # What error messages call a store of this kind, such as "A table of DuckDB", and the packages that it needs.
     purpose: ClassVar[str]
     packages: ClassVar[tuple[str, ...]]
+    # What it raises where it fails, or where what it holds was damaged: types, or their names as "module:name".
+    raises: ClassVar[tuple[type[BaseException] | str, ...]]
     # The environment variable of its key or token.
     secret: ClassVar[str] = ""
     # Which metrics it can compare by, which a layout must be one of.
@@ -221,6 +230,8 @@ class Engine(ABC):
     precisions: ClassVar[tuple[str, ...]] = ("float32",)
     # Names that a payload cannot have here.
     reserved: ClassVar[frozenset[str]] = frozenset()
+    # What a filter in the product's own form is, and what messages call that.
+    filters: ClassVar[tuple[type | str, str]] = (str, "SQL text")
     # Whether a filter can ask for text that comes before or after another.
     orders_text: ClassVar[bool] = True
     # Rows that one search finds at most; None for any number.
@@ -252,9 +263,9 @@ class Engine(ABC):
         return f"The {kind} '{name}' of " + (f"'{shown_place(where)}'" if isinstance(where, (str, Path)) else product)
 
     @property
-    @abstractmethod
     def errors(self) -> tuple[type[BaseException], ...]:
-        """What the product raises where it fails, or where what it holds was damaged."""
+        """The types of `raises`."""
+        return tuple(pkgutil.resolve_name(one) if isinstance(one, str) else one for one in self.raises)
 
     def answering(self) -> AbstractContextManager[None]:
         """Turn errors of the product into InvalidInputError that names the place."""
@@ -330,8 +341,14 @@ class Engine(ABC):
 
     def search(self, request: Request) -> Neighbors:
         """Return what `hits` finds; the score of a code of zeros, which has no cosine, is 0."""
-        layout = self.layout()
+        layout, (kind, form) = self.layout(), self.filters
         assert layout is not None
+        kind = pkgutil.resolve_name(kind) if isinstance(kind, str) else kind
+        if request.native is not None and not isinstance(request.native, kind):
+            raise InvalidInputError(
+                f"A filter for {self.purpose.rpartition(' ')[2]} is a mapping, or {form}. Got "
+                f"{type(request.native).__name__}."
+            )
         if self.most is not None and request.shortlist > self.most:
             raise InvalidInputError(f"{self.place} finds at most {self.most} rows at once. Got {request.shortlist}.")
         found = Neighbors([], [], [])
@@ -366,13 +383,6 @@ def scores_of(codes: np.ndarray, query: np.ndarray, metric: str) -> np.ndarray:
 def best_first(scores: np.ndarray, metric: str, limit: int) -> np.ndarray:
     """Return the places of the best scores, best first, ties in the order given."""
     return np.argsort(scores if metric == "l2" else -scores, kind="stable")[:limit]
-
-
-def own_filter(request: Request, store: str, kind: type, form: str) -> Any:
-    """Return a filter in the store's own form, checked; None where there is none."""
-    if request.native is not None and not isinstance(request.native, kind):
-        raise InvalidInputError(f"A filter for {store} is a mapping, or {form}. Got {type(request.native).__name__}.")
-    return request.native
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,9 +29,8 @@ from firstk.search.stores.contract import (
     StoreLayout,
     check_ascending,
 )
-from firstk.search.stores.filters import Condition
+from firstk.search.stores.filters import COMPARED, Condition, quoted, record_in, where_of
 from firstk.search.stores.named_columns import chosen_ids, chosen_vectors, stored
-from firstk.search.stores.sql import COMPARED, quoted, record_in, where_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -64,9 +63,10 @@ class DuckDB(Engine):
     path: str | Path | duckdb.DuckDBPyConnection
     table: str = "documents"
 
-    name: ClassVar[str] = "duckdb"
-    purpose: ClassVar[str] = "A table of DuckDB"
-    packages: ClassVar[tuple[str, ...]] = ("duckdb", "pyarrow")
+    name = "duckdb"
+    purpose = "A table of DuckDB"
+    packages = ("duckdb", "pyarrow")
+    raises = ("duckdb:Error", OSError, ValueError)
 
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -81,13 +81,6 @@ class DuckDB(Engine):
     def rows_of(self, sql: str, values: Any = None) -> list[Any]:
         """Run a statement to its end: a result that is not fetched wholly blocks the connection."""
         return self.connection.execute(sql, values).fetchall()
-
-    @property
-    def errors(self) -> tuple[type[BaseException], ...]:
-        """What DuckDB raises."""
-        import duckdb
-
-        return duckdb.Error, OSError, ValueError
 
     def layout(self) -> StoreLayout | None:
         """Return the layout, which is the comment of the table."""
@@ -228,7 +221,7 @@ class DuckDB(Engine):
 
     def hits(self, request: Request, layout: StoreLayout) -> Iterator[Hits]:
         """Find and rerank in one statement a query."""
-        where, values = where_of(request, "DuckDB", _condition)
+        where, values = where_of(request.where, request.native, _condition)
         sql = self.statement(layout, request.shortlist, request.limit, where)
         for i, short in enumerate(request.short):
             query = {"short": short.tolist()}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -32,10 +32,10 @@ class Faiss(IndexFolder):
 
     index: str = "Flat"
 
-    name: ClassVar[str] = "faiss"
-    purpose: ClassVar[str] = "A faiss store"
-    packages: ClassVar[tuple[str, ...]] = ("faiss",)
-    ending: ClassVar[str] = ".faiss"
+    name = "faiss"
+    purpose = "A faiss store"
+    packages = ("faiss",)
+    ending = ".faiss"
 
     def _new(self, layout: StoreLayout) -> Any:
         import faiss

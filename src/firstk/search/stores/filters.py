@@ -134,3 +134,36 @@ def holds(payload: Mapping[str, object], where: Sequence[Condition]) -> bool:
         kind_of(value := payload.get(one.name)) == one.kind and OPERATORS[one.operator](value, one.value)
         for one in where
     )
+
+
+# -- in SQL
+
+COMPARED = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+
+
+def quoted(name: str) -> str:
+    """Return a name of a table or column for SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def record_in(comment: str | None) -> str | None:
+    """Return the record of a store that is the comment of its table; None for a comment of others."""
+    return comment if comment is not None and "firstk-store" in comment else None
+
+
+def where_of(
+    where: Sequence[Condition], native: object, condition: Callable[[Condition, int], tuple[str, dict[str, Any]]]
+) -> tuple[str, dict[str, Any]]:
+    """Return a condition in SQL and its values; a filter of one's own is SQL on the columns id and payload.
+
+    `condition` makes SQL and values by name of a condition and its number.
+    """
+    if native is not None:
+        return f"({native})", {}
+    parts: list[str] = []
+    values: dict[str, Any] = {}
+    for i, one in enumerate(where):
+        text, used = condition(one, i)
+        parts.append(text)
+        values |= used
+    return " AND ".join(parts), values

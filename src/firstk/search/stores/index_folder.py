@@ -31,12 +31,10 @@ from firstk.search.stores.contract import (
     Request,
     StoredRows,
     StoreLayout,
-    best_first,
     foreign,
-    scores_of,
 )
+from firstk.search.stores.filters import where_of
 from firstk.search.stores.named_columns import stored
-from firstk.search.stores.sql import where_of
 from firstk.search.stores.sqlite_rows import RowsTable, SqliteEngine, condition
 
 _ROWS, _TABLE = "rows.sqlite", "documents"
@@ -57,6 +55,7 @@ class IndexFolder(SqliteEngine):
 
     name: ClassVar[str]
     ending: ClassVar[str]
+    raises = (*SqliteEngine.raises, RuntimeError, TypeError, AssertionError)
 
     # -- what a library defines ------------------------------------------------------------------------------------
 
@@ -108,11 +107,6 @@ class IndexFolder(SqliteEngine):
     @property
     def _rows(self) -> RowsTable:
         return RowsTable(self.connection, _TABLE)
-
-    @property
-    def errors(self) -> tuple[type[BaseException], ...]:
-        """What SQLite and the library raise, and what rows that were damaged do."""
-        return sqlite3.Error, OSError, RuntimeError, ValueError, TypeError, AssertionError
 
     def layout(self) -> StoreLayout | None:
         """Return the layout, which is in the file of rows."""
@@ -218,7 +212,7 @@ class IndexFolder(SqliteEngine):
 
     def shortlists(self, request: Request, layout: StoreLayout) -> Iterator[StoredRows]:
         """Find by the index."""
-        where, values = where_of(request, self.name, condition)
+        where, values = where_of(request.where, request.native, condition)
         allowed = self._rows.matching(where, values) if where else None
         count = self._rows.count() if allowed is None else len(allowed)
         index = self._index(layout)[0] if count else None
@@ -248,10 +242,3 @@ def _is_whole(path: Path) -> bool:
         return _seal(path).read_text() == _sha256(path)
     except (OSError, ValueError):
         return False
-
-
-def nearest_of(codes: np.ndarray, keys: np.ndarray, query: np.ndarray, metric: str, count: int) -> np.ndarray:
-    """Return the keys of the nearest of some codes, comparing all."""
-    if not len(keys):
-        raise InvalidInputError("There are no codes to compare.")
-    return np.asarray(keys[best_first(scores_of(codes, query, metric), metric, count)])

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,11 +24,9 @@ from firstk.search.stores.contract import (
     Request,
     StoredRows,
     StoreLayout,
-    own_filter,
 )
-from firstk.search.stores.filters import Condition
+from firstk.search.stores.filters import COMPARED, Condition
 from firstk.search.stores.named_columns import chosen_ids, chosen_vectors, stored
-from firstk.search.stores.sql import COMPARED
 
 if TYPE_CHECKING:
     import lancedb
@@ -54,10 +52,11 @@ class LanceDB(Engine):
     path: str | Path | lancedb.DBConnection
     table: str = "documents"
 
-    name: ClassVar[str] = "lancedb"
-    purpose: ClassVar[str] = "A table of LanceDB"
-    packages: ClassVar[tuple[str, ...]] = ("lancedb",)
-    reserved: ClassVar[frozenset[str]] = frozenset((*_OWN, *_ADDED))
+    name = "lancedb"
+    purpose = "A table of LanceDB"
+    packages = ("lancedb",)
+    raises = (OSError, RuntimeError, ValueError, TypeError, "pyarrow:ArrowException")
+    reserved = frozenset((*_OWN, *_ADDED))
 
     @cached_property
     def connection(self) -> lancedb.DBConnection:
@@ -72,13 +71,6 @@ class LanceDB(Engine):
     @property
     def _there(self) -> Any:
         return self.connection.open_table(self.table)
-
-    @property
-    def errors(self) -> tuple[type[BaseException], ...]:
-        """What LanceDB raises."""
-        import pyarrow as pa
-
-        return OSError, RuntimeError, ValueError, TypeError, pa.ArrowException
 
     def layout(self) -> StoreLayout | None:
         """Return the layout, which is in the metadata of the schema."""
@@ -140,8 +132,7 @@ class LanceDB(Engine):
 
     def read(self, size: int) -> Iterator[StoredRows]:
         """Yield rows in the order of the table."""
-        for part in self._parts(size):
-            yield _stored(part)
+        yield from map(_rows, self._parts(size))
 
     def _parts(self, size: int) -> Iterator[Any]:
         table = self._there
@@ -160,7 +151,6 @@ class LanceDB(Engine):
         possible = [one.name for one in lists if pa.types.is_floating(one.type.value_type)]
         vector = chosen_vectors(self.place, vectors, possible, names)
         key = chosen_ids(self.place, ids, [], names)
-        others = [name for name in names if name not in (vector, key)]
         first = table.search().limit(1).to_arrow()[vector].to_pylist()
         width = len(first[0] or ()) if first else 0
 
@@ -172,22 +162,20 @@ class LanceDB(Engine):
                         f"{self.place} has rows without a vector in column {vector!r}, or with one that has not "
                         f"{width} numbers like the first. Delete them, or name another column (--vectors)."
                     )
-                codes = part[vector].flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
-                payloads = part.select(others).to_pylist() if others else [{}] * len(part)
-                yield stored(part[key].to_pylist(), codes, payloads)
+                yield _rows(part, vector, key, ())
 
         return NamedRows(int(table.count_rows()), width, vector, read)
 
     def shortlists(self, request: Request, layout: StoreLayout) -> Iterator[StoredRows]:
         """Find by the short codes."""
         table = self._there
-        where = where_of(request, table.schema)
+        where = request.native or " AND ".join(_condition(one, table.schema) for one in request.where)
         for short in request.short:
             # By cosine, LanceDB finds nothing for a code of zeros, which is as near to one row as to another.
             kind = _DISTANCES[layout.compared if short.any() else "l2"]
             found = table.search(short, vector_column_name="short").distance_type(kind).limit(request.shortlist)
             hits = (found.where(where, prefilter=True) if where else found).to_arrow().combine_chunks()
-            yield _stored(hits)
+            yield _rows(hits)
 
 
 def _arrow(rows: CodedRows, schema: pa.Schema) -> pa.Table:
@@ -222,30 +210,21 @@ def _lists(codes: np.ndarray) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(flat, codes.shape[1])
 
 
-def _stored(table: Any) -> StoredRows:
-    """Return rows of Arrow with their longest codes."""
-    column = table["full" if "full" in table.schema.names else "short"]
-    column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+def _rows(table: Any, vector: str | None = None, key: str = "id", own: Sequence[str] = (*_OWN, *_ADDED)) -> StoredRows:
+    """Return rows of Arrow by the names of their vectors and ids: of our own, with the longest codes."""
+    name = vector or ("full" if "full" in table.schema.names else "short")
+    column = table[name].combine_chunks() if hasattr(table[name], "combine_chunks") else table[name]
     codes = np.asarray(column.flatten().to_numpy(zero_copy_only=False), np.float32)
-    names = [name for name in table.schema.names if name not in (*_OWN, *_ADDED)]
-    payloads = [
-        {name: value for name, value in row.items() if value is not None} for row in table.select(names).to_pylist()
-    ]
-    ids = table["id"].to_pylist()
-    return StoredRows(ids, codes.reshape(len(ids), column.type.list_size), payloads if names else [{} for _ in ids])
+    names = [one for one in table.schema.names if one not in (name, key, *own)]
+    payloads = table.select(names).to_pylist() if names else [{}] * len(column)
+    width = codes.size // len(column) if len(column) else 1
+    return stored(table[key].to_pylist(), codes.reshape(len(column), width), payloads)
 
 
 def _literal(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value)
-
-
-def where_of(request: Request, schema: pa.Schema) -> str:
-    """Return a condition in SQL; a filter of one's own is SQL on the columns of the table."""
-    if (own := own_filter(request, "LanceDB", str, "SQL text")) is not None:
-        return str(own)
-    return " AND ".join(_condition(one, schema) for one in request.where)
 
 
 def _condition(one: Condition, schema: pa.Schema) -> str:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import numpy as np
@@ -29,7 +29,6 @@ from firstk.search.stores.contract import (
     StoredRows,
     StoreLayout,
     explained,
-    own_filter,
 )
 from firstk.search.stores.filters import Condition
 from firstk.search.stores.named_columns import chosen_ids, chosen_vectors, stored
@@ -69,13 +68,15 @@ class Milvus(Engine):
     file: str | None = None
     address: str = field(default="", repr=False)
 
-    name: ClassVar[str] = "milvus"
-    purpose: ClassVar[str] = "A collection of Milvus"
-    packages: ClassVar[tuple[str, ...]] = ("pymilvus",)
-    reserved: ClassVar[frozenset[str]] = frozenset((*_OWN, "$meta"))
-    secret: ClassVar[str] = "MILVUS_TOKEN"
+    name = "milvus"
+    purpose = "A collection of Milvus"
+    packages = ("pymilvus",)
+    raises = ("pymilvus.exceptions:MilvusException", OSError)
+    reserved = frozenset((*_OWN, "$meta"))
+    filters = (str, "an expression as text")
+    secret = "MILVUS_TOKEN"
     # What one search of Milvus returns at most.
-    most: ClassVar[int | None] = 16384
+    most = 16384
 
     @classmethod
     def connect(cls, address: str, name: str = "documents", **settings: Any) -> Milvus:
@@ -93,13 +94,6 @@ class Milvus(Engine):
         if file is not None:
             _OPEN[file].add(made)
         return made
-
-    @property
-    def errors(self) -> tuple[type[BaseException], ...]:
-        """What Milvus raises."""
-        from pymilvus.exceptions import MilvusException
-
-        return MilvusException, OSError
 
     @contextmanager
     def answering(self) -> Iterator[None]:
@@ -181,7 +175,7 @@ class Milvus(Engine):
     def read(self, size: int) -> Iterator[StoredRows]:
         """Yield rows in the order of their ids."""
         self.layout()  # which loads the collection
-        yield from map(_stored, self._pages(size))
+        yield from map(_rows, self._pages(size))
 
     def _pages(self, size: int) -> Iterator[list[dict[str, Any]]]:
         pages = self.client.query_iterator(self.collection, batch_size=size, output_fields=["*"])
@@ -204,9 +198,7 @@ class Milvus(Engine):
         client.load_collection(name)
 
         def read(size: int) -> Iterator[StoredRows]:
-            for part in self._pages(size):
-                codes = np.array([row.pop(vector) for row in part], np.float32)
-                yield stored([row.pop(key) for row in part], codes, part)
+            return (_rows(part, vector, key, ()) for part in self._pages(size))
 
         indexes = [client.describe_index(name, one) or {} for one in client.list_indexes(name)]
         kinds = {found.get("field_name"): found.get("metric_type") for found in indexes}
@@ -215,7 +207,7 @@ class Milvus(Engine):
 
     def shortlists(self, request: Request, layout: StoreLayout) -> Iterator[StoredRows]:
         """Find by the short codes."""
-        where = where_of(request)
+        where = str(request.native or " and ".join(map(_condition, request.where)))
         walk = max(request.shortlist, _FILTERED_WALK if where else _WALK)
         found = self.client.search(
             self.collection,
@@ -226,7 +218,7 @@ class Milvus(Engine):
             output_fields=["*"],
             search_params={"params": {"ef": walk}},
         )
-        yield from (_stored([dict(hit["entity"]) | {"id": hit["id"]} for hit in hits]) for hits in found)
+        yield from (_rows([dict(hit["entity"]) | {"id": hit["id"]} for hit in hits]) for hits in found)
 
     def close(self) -> None:
         """Close the client, if `connect` opened it."""
@@ -252,22 +244,19 @@ def _silent_log() -> Iterator[None]:
         log.setLevel(before)
 
 
-def _stored(rows: list[dict[str, Any]]) -> StoredRows:
-    """Return rows with their longest codes."""
-    codes = np.array([row["full"] if "full" in row else row["short"] for row in rows], np.float32)
-    held = [{name: value for name, value in row.items() if name not in _OWN and value is not None} for row in rows]
-    return StoredRows([row["id"] for row in rows], codes, held)
+def _rows(
+    rows: list[dict[str, Any]], vector: str | None = None, key: str = "id", own: Sequence[str] = _OWN
+) -> StoredRows:
+    """Return rows by the names of their vectors and ids: of our own, with the longest codes."""
+    name = vector or ("full" if rows and "full" in rows[0] else "short")
+    codes = np.array([row[name] for row in rows], np.float32)
+    without = {name, key, *own}
+    held = [{one: value for one, value in row.items() if one not in without} for row in rows]
+    return stored([row[key] for row in rows], codes, held)
 
 
 def _literal(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def where_of(request: Request) -> str:
-    """Return an expression of Milvus; a filter of one's own is such an expression."""
-    if (own := own_filter(request, "Milvus", str, "an expression as text")) is not None:
-        return str(own)
-    return " and ".join(_condition(one) for one in request.where)
 
 
 def _condition(one: Condition) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from firstk.exceptions import InvalidInputError
-from firstk.search.stores.contract import Id, Payload, StoredRows
+from firstk.search.stores.contract import StoredRows
 
 
 def chosen(place: str, what: str, option: str, named: str | None, possible: Sequence[str], held: Sequence[str]) -> str:
@@ -46,18 +46,11 @@ def chosen_ids(place: str, named: str | None, keys: Sequence[str], held: Sequenc
 def stored(ids: Sequence[Any], vectors: Any, payloads: Sequence[Mapping[str, Any]]) -> StoredRows:
     """Return rows with ids and payloads of plain values; payloads lack what is missing."""
     codes = np.asarray(vectors, dtype=np.float32)
-    return StoredRows([_plain_id(key) for key in ids], codes, [plain_payload(one) for one in payloads])
-
-
-def plain_payload(payload: Mapping[str, Any]) -> Payload:
-    """Return a payload of JSON values: dates and UUIDs as text, bytes as base64."""
-    return {str(name): _plain(value) for name, value in payload.items() if value is not None}
-
-
-def _plain_id(key: Any) -> Id:
-    if isinstance(key, np.generic):
-        key = key.item()
-    return str(key) if isinstance(key, uuid.UUID) else key
+    keys = [key.item() if isinstance(key, np.generic) else key for key in ids]
+    keys = [str(key) if isinstance(key, uuid.UUID) else key for key in keys]
+    # JSON values: dates and UUIDs as text, bytes as base64.
+    held = [{str(name): _plain(value) for name, value in one.items() if value is not None} for one in payloads]
+    return StoredRows(keys, codes, held)
 
 
 def _plain(value: Any) -> Any:

@@ -14,13 +14,13 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from firstk._base.checks import bad_parameter, check_choice, check_count, require
 from firstk.exceptions import InvalidInputError
-from firstk.search.stores import sql
+from firstk.search.stores import filters
 from firstk.search.stores.contract import (
     EXTRA,
     CodedRows,
@@ -34,9 +34,8 @@ from firstk.search.stores.contract import (
     check_ascending,
     explained,
 )
-from firstk.search.stores.filters import Condition
+from firstk.search.stores.filters import COMPARED, Condition, where_of
 from firstk.search.stores.named_columns import chosen_ids, chosen_vectors, stored
-from firstk.search.stores.sql import COMPARED, where_of
 
 if TYPE_CHECKING:
     import psycopg
@@ -64,7 +63,7 @@ _JSON_KINDS = {"bool": "boolean", "number": "number", "text": "string"}
 
 def quoted(name: str) -> str:
     """Return a name of a table or column for SQL; a dot separates a schema from a table."""
-    return ".".join(map(sql.quoted, name.split(".")))
+    return ".".join(map(filters.quoted, name.split(".")))
 
 
 @dataclass(frozen=True)
@@ -99,6 +98,7 @@ def statements(
     columns: Sequence[str] = (),
     metric: str = "cosine",
     precision: str = "float32",
+    stored: str = "float32",
     limit: int = 10,
     shortlist: int = 100,
     where: str = "",
@@ -121,6 +121,8 @@ def statements(
         Cosine for codes of unit norm: a prefix of a unit vector has no unit norm.
     precision : {"float32", "float16", "binary"}
         Of the index. "binary" indexes signs; give it a longer shortlist.
+    stored : {"float32", "float16", "binary"}
+        Type of the column: ``vector``, or of codes of one length ``halfvec`` or ``bit``, which are indexed as they are.
     limit, shortlist : int
     where : str
         A condition in SQL.
@@ -149,25 +151,33 @@ def statements(
         raise bad_parameter("shortlist", owner, f"an int of at least {limit} (the limit)", shortlist)
     place, column, ident = quoted(table), quoted(code), quoted(key)
     given = f"%(query)s::vector({width})"
-    stored = _prefix(column, short, width, precision)
-    near = f"{stored} {'<~>' if precision == 'binary' else sign} {_prefix(given, short, width, precision)}"
+    wide = shortlist if full is not None or precision == "binary" else limit
+    if stored != "float32":
+        wide, precision = max(100, 4 * limit), stored
+        held, asked = column, _prefix(given, short, width, stored)
+    else:
+        held, asked = _prefix(column, short, width, precision), _prefix(given, short, width, precision)
+    near = again = f"{held} {'<~>' if precision == 'binary' else sign} {asked}"
+    if stored == "float32":
+        again = f"{column} {sign} {given}"
+    elif stored == "binary":
+        score = f"1 - 2 * ({{}}) / {short}.0"  # the cosine of signs
     family = "bit_hamming_ops" if precision == "binary" else f"{_INDEXED[precision][0]}_{classes}_ops"
     name = quoted(f"{table.rpartition('.')[2][:40]}_{code[:12]}_{short}_{precision}")
-    index = f"CREATE INDEX IF NOT EXISTS {name} ON {place} USING hnsw (({stored}) {family})"
-    named = ", ".join([ident, *map(quoted, columns)])
+    index = f"CREATE INDEX IF NOT EXISTS {name} ON {place} USING hnsw (({held}) {family})"
+    named = ", ".join([ident, column, *map(quoted, columns)])
     beside = "".join(f", {quoted(one)}" for one in columns)
     condition = f"\n    WHERE {where}" if where else ""
-    wide = shortlist if full is not None or precision == "binary" else limit
     # The graph is searched as far as the shortlist, and further where a filter leaves too few.
     settings = (
         f"SET LOCAL hnsw.ef_search = {min(1000, max(40, wide))}",
         "SET LOCAL hnsw.iterative_scan = 'relaxed_order'",
     )
     search = (
-        f"SELECT {ident}, {score.format(f'{column} {sign} {given}')} AS score{beside}\n"
-        f"FROM (\n    SELECT {named.replace(ident, f'{ident}, {column}', 1)} FROM {place}{condition}\n"
+        f"SELECT {ident}, {score.format(again)} AS score{beside}\n"
+        f"FROM (\n    SELECT {named} FROM {place}{condition}\n"
         f"    ORDER BY {near}\n    LIMIT {wide}\n) AS shortlist\n"
-        f"ORDER BY {column} {sign} {given}, {ident}\nLIMIT {limit}"
+        f"ORDER BY {again}, {ident}\nLIMIT {limit}"
     )
     return Statements(index, settings, search)
 
@@ -204,10 +214,11 @@ class Pgvector(Engine):
     indexed: bool = True
     owned: bool = False
 
-    name: ClassVar[str] = "pgvector"
-    purpose: ClassVar[str] = "A table of PostgreSQL"
-    packages: ClassVar[tuple[str, ...]] = ("psycopg", "pgvector")
-    precisions: ClassVar[tuple[str, ...]] = tuple(_INDEXED)
+    name = "pgvector"
+    purpose = "A table of PostgreSQL"
+    packages = ("psycopg", "pgvector")
+    raises = ("psycopg:Error",)
+    precisions = tuple(_INDEXED)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -226,13 +237,6 @@ class Pgvector(Engine):
             secrets.append(psycopg.conninfo.conninfo_to_dict(address).get("password") or "")
         with explained("The connection to PostgreSQL", (psycopg.Error,), address, secrets):
             return cls(psycopg.connect(address, autocommit=True), name, owned=True, **settings)
-
-    @property
-    def errors(self) -> tuple[type[BaseException], ...]:
-        """What PostgreSQL raises."""
-        import psycopg
-
-        return (psycopg.Error,)
 
     def check(self, layout: StoreLayout) -> None:
         """Raise an error for codes that are too long."""
@@ -265,7 +269,7 @@ class Pgvector(Engine):
         ).fetchone()
         if found is None or not found[1]:
             return None
-        layout = StoreLayout.read(sql.record_in(found[0]), self.place)
+        layout = StoreLayout.read(filters.record_in(found[0]), self.place)
         register(self.connection)
         return layout
 
@@ -292,11 +296,10 @@ class Pgvector(Engine):
         from pgvector import Bit, HalfVector, Vector
         from psycopg.types.json import Jsonb
 
-        held: Any = {
-            "float32": Vector,
-            "float16": HalfVector,
-            "binary": lambda code: Bit(np.asarray(code) > 0),
-        }[self._kept]
+        layout = self.layout()
+        assert layout is not None
+        kinds: Any = {"float32": Vector, "float16": HalfVector, "binary": lambda code: Bit(np.asarray(code) > 0)}
+        held = kinds[self.precision_of(layout)]
         written = zip(rows.ids, map(held, rows.longest), map(Jsonb, rows.payloads), strict=True)
         with self.connection.transaction(), self.connection.cursor() as cursor:
             cursor.executemany(
@@ -304,13 +307,6 @@ class Pgvector(Engine):
                 "DO UPDATE SET code = EXCLUDED.code, payload = EXCLUDED.payload",
                 list(written),
             )
-
-    @property
-    def _kept(self) -> str:
-        """The precision of the column of a table that is there."""
-        layout = self.layout()
-        assert layout is not None
-        return self.precision_of(layout)
 
     def finish(self) -> None:
         """Build the index, which is faster after the rows than before."""
@@ -321,8 +317,6 @@ class Pgvector(Engine):
 
     def statements(self, layout: StoreLayout, limit: int, shortlist: int, where: str = "") -> Statements:
         """Return the SQL of a search."""
-        if layout.full is None and self.precision_of(layout) != "float32":
-            return self._rounded(layout, limit, where)
         return statements(
             self.table,
             layout.short,
@@ -330,32 +324,10 @@ class Pgvector(Engine):
             columns=("payload",),
             metric=layout.compared,
             precision=self.precision,
+            stored=self.precision_of(layout),
             limit=limit,
             shortlist=shortlist,
             where=where,
-        )
-
-    def _rounded(self, layout: StoreLayout, limit: int, where: str) -> Statements:
-        """Return the SQL of codes of one length in a column of halfvec or bit."""
-        kept, k, place = self.precision_of(layout), layout.short, quoted(self.table)
-        query, sign, operators, score = "%(query)s::vector({k})::halfvec({k})", "", "", ""
-        if kept == "binary":
-            query, sign, operators = "binary_quantize(%(query)s::vector({k}))::bit({k})", "<~>", "bit_hamming_ops"
-            score = f"1 - 2 * ({{}}) / {k}.0"  # the cosine of signs
-        else:
-            sign, classes, score = OPERATORS[layout.compared]
-            operators = f"halfvec_{classes}_ops"
-        near = f"code {sign} {query.format(k=k)}"
-        name = quoted(f"{self.table.rpartition('.')[2][:40]}_code_{k}_{kept}")
-        condition = f"\nWHERE {where}" if where else ""
-        return Statements(
-            f"CREATE INDEX IF NOT EXISTS {name} ON {place} USING hnsw (code {operators})",
-            (
-                f"SET LOCAL hnsw.ef_search = {min(1000, max(100, 4 * limit))}",
-                "SET LOCAL hnsw.iterative_scan = 'relaxed_order'",
-            ),
-            f"SELECT id, {score.format(near)} AS score, payload\nFROM {place}{condition}\n"
-            f"ORDER BY {near}\nLIMIT {limit}",
         )
 
     def delete(self, ids: Sequence[Id]) -> None:
@@ -374,28 +346,29 @@ class Pgvector(Engine):
 
     def read(self, size: int) -> Iterator[StoredRows]:
         """Yield rows in the order of their ids."""
-        last: tuple[Any, ...] = ()
+        last: list[Any] = []
         for ids, codes, payloads in self._pages(size, "id", "code", "payload"):
             check_ascending(ids, *last)
-            last = (ids[-1],)
+            last = [ids[-1]]
             yield StoredRows(list(ids), codes, list(payloads))
 
     def _pages(self, size: int, key: str, code: str, payload: str, values: Sequence[Any] = ()) -> Iterator[Any]:
         """Yield ids, codes and payloads in the order of ids, by names and expressions in SQL."""
         register(self.connection)
-        last: tuple[Any, ...] = ()
-        while True:
-            after = f"WHERE {key} > %s " if last else ""
-            found = self.connection.execute(
-                f"SELECT {key}, {code}, {payload} FROM {quoted(self.table)} AS one {after}ORDER BY {key} "
-                f"LIMIT {int(size)}",
-                (*values, *last) or None,
-            ).fetchall()
-            if not found:
-                return
+        last: list[Any] = []
+        while found := self.connection.execute(
+            f"SELECT {key}, {code}, {payload} FROM {quoted(self.table)} AS one {f'WHERE {key} > %s ' if last else ''}"
+            f"ORDER BY {key} LIMIT {int(size)}",
+            (*values, *last) or None,
+        ).fetchall():
             ids, codes, payloads = zip(*found, strict=True)
-            yield ids, np.stack([_floats(one) for one in codes]), payloads
-            last = (ids[-1],)
+            if type(codes[0]).__name__ == "Bit" or isinstance(codes[0], str):  # signs
+                texts = [one if isinstance(one, str) else one.to_text() for one in codes]
+                Z = np.where(np.array([list(one) for one in texts]) == "1", np.float32(1), np.float32(-1))
+            else:
+                Z = np.stack([np.asarray(one.to_numpy() if hasattr(one, "to_numpy") else one) for one in codes])
+            yield ids, Z.astype(np.float32), payloads
+            last = [ids[-1]]
 
     def read_columns(self, vectors: str | None, ids: str | None) -> NamedRows:
         """Open a table; ids are its primary key, and all other columns the payload, as PostgreSQL writes them in JSON.
@@ -407,7 +380,7 @@ class Pgvector(Engine):
         types = {name: _TYPE.fullmatch(kind.rpartition(".")[2]) for name, kind, _ in found}
         vector = chosen_vectors(self.place, vectors, [name for name, kind in types.items() if kind], list(types))
         key = chosen_ids(self.place, ids, [name for name, _, primary in found if primary], list(types))
-        column, ident = sql.quoted(vector), sql.quoted(key)
+        column, ident = filters.quoted(vector), filters.quoted(key)
         count, distinct, missing, width = self.connection.execute(
             f"SELECT count(*), count(DISTINCT {ident}), count(*) FILTER (WHERE {column} IS NULL), "
             f"min(vector_dims({column})) FROM {quoted(self.table)}"
@@ -436,7 +409,7 @@ class Pgvector(Engine):
         """Find and rerank in one statement a query."""
         from pgvector import Vector
 
-        where, values = where_of(request, "pgvector", _condition)
+        where, values = where_of(request.where, request.native, _condition)
         if request.native is not None:
             where = where.replace("%", "%%")  # which psycopg would take for the place of a value
         found_by = self.statements(layout, request.limit, request.shortlist, where)
@@ -472,14 +445,6 @@ def register(connection: psycopg.Connection[Any]) -> None:
     from pgvector.psycopg import register_vector
 
     register_vector(connection)
-
-
-def _floats(code: Any) -> np.ndarray:
-    """Return a vector that psycopg read as float32; of bits, their signs."""
-    if isinstance(code, str) or type(code).__name__ == "Bit":
-        bits = code if isinstance(code, str) else code.to_text()
-        return np.where(np.frombuffer(bits.encode(), dtype=np.uint8) == ord("1"), np.float32(1), np.float32(-1))
-    return np.asarray(code.to_numpy() if hasattr(code, "to_numpy") else code, dtype=np.float32)
 
 
 def _condition(one: Condition, i: int) -> tuple[str, dict[str, Any]]:

@@ -5,13 +5,12 @@ The work is divided by `contract`: an engine knows its product, and this module 
 
 from __future__ import annotations
 
-import json
 import math
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,18 +26,9 @@ from firstk._base.checks import (
 from firstk._base.progress import Verbose, progress_bar
 from firstk.exceptions import InvalidInputError
 from firstk.integrations import Codes, Documents, EncoderLike
-from firstk.search.ids_and_payloads import Ids, Payloads, Points
-from firstk.search.stores.contract import (
-    CodedRows,
-    Engine,
-    Id,
-    Neighbors,
-    Payload,
-    Request,
-    StoredRows,
-    StoreLayout,
-)
-from firstk.search.stores.filters import Condition, encodable, read_filter
+from firstk.search.stores.contract import CodedRows, Engine, Id, Neighbors, Request, StoredRows, StoreLayout
+from firstk.search.stores.filters import Condition, read_filter
+from firstk.search.stores.incoming import Ids, Incoming, Payloads, plain_id
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -98,9 +88,8 @@ def push(
     owner = "push"
     _check_engine(into, "into", owner)
     codes = Codes.of(encoder, metric, owner)
-    documents = Documents.of(table, codes.encoder.p, owner, "table")
-    points = Points.of(documents, ids, payloads, owner, plain_id)
-    layout = layout_of(codes, short, full, _kind_of(points.ids, owner), owner)
+    rows = Incoming.of(Documents.of(table, codes.encoder.p, owner, "table"), ids, payloads, owner)
+    layout = layout_of(codes, short, full, rows.kind, owner)
     with into.answering():
         there = into.layout()
         if there is None:
@@ -108,7 +97,7 @@ def push(
         else:
             check_same(into.place, there, layout)
             store = PrefixStore(into, codes, there)
-    store.write(documents, points, existing=existing, batch=batch, verbose=verbose)
+    store.write(rows, existing=existing, batch=batch, verbose=verbose)
     return store
 
 
@@ -169,7 +158,12 @@ class PrefixStore:
         if layout is None:
             raise InvalidInputError(f"{engine.place} is not there. Create it with push or PrefixStore.create.")
         codes = Codes.of(encoder, layout.metric, "PrefixStore.open")
-        _check_stamp(engine.place, codes, layout)
+        if layout.width > codes.encoder.d:
+            raise InvalidInputError(
+                f"{engine.place} holds codes of {layout.width} coordinates, and this encoder has {codes.encoder.d}. "
+                "Use the encoder it was filled with."
+            )
+        layout.stamp.check(codes.encoder.stamp(layout.width), _inside(engine.place), "this encoder")
         return cls(engine, codes, layout)
 
     def push(
@@ -184,37 +178,34 @@ class PrefixStore:
     ) -> int:
         """Encode vectors and write them; see :func:`push`. Returns the number of rows in the store now."""
         owner = "PrefixStore.push"
-        documents = Documents.of(table, self.codes.encoder.p, owner, "table")
-        points = Points.of(documents, ids, payloads, owner, plain_id)
-        return self.write(documents, points, existing=existing, batch=batch, verbose=verbose)
+        rows = Incoming.of(Documents.of(table, self.codes.encoder.p, owner, "table"), ids, payloads, owner)
+        return self.write(rows, existing=existing, batch=batch, verbose=verbose)
 
-    def write(self, documents: Documents, points: Points, *, existing: str, batch: int, verbose: Verbose) -> int:
-        """Encode documents and write them with their ids and payloads, which have been checked."""
+    def write(self, rows: Incoming, *, existing: str, batch: int, verbose: Verbose) -> int:
+        """Encode rows and write them with their ids and payloads; return the number of rows in the store now."""
         owner = "push"
         check_choice(existing, EXISTING, "existing", owner)
         batch, verbose = check_count(batch, "batch", owner), check_verbose(verbose, owner)
-        self._check_ids(points.ids, owner)
-        self._check_names(points, owner)
-        with self.engine.answering(), progress_bar(documents.rows, "pushing", "row", verbose) as step:
-            if points.numbered and existing == "replace" and (there := self.engine.count()):
+        self._check_kind(rows.kind, owner)
+        odd = sorted(map(repr, (one for one in rows.names if not isinstance(one, str) or not one or "\0" in one)))
+        odd += sorted(map(repr, rows.names & self.engine.reserved))
+        if odd:
+            raise InvalidInputError(f"{self.engine.place} cannot hold the name {odd[0]} in a payload. Rename it.")
+        with self.engine.answering(), progress_bar(rows.documents.rows, "pushing", "row", verbose) as step:
+            if rows.numbered and existing == "replace" and (there := self.engine.count()):
                 raise InvalidInputError(
                     f"{self.engine.place} holds {there} rows, and row numbers would replace them. Pass ids; or "
                     "existing='skip', to go on with an interrupted push of the same table."
                 )
-            for block in documents.blocks(batch, points.columns):
-                keys = [points.ids[i] for i in block.rows]
-                payloads = points.payloads_of(block) or [{} for _ in keys]
-                wanted = list(range(len(keys)))
+            for part in rows.read(batch):
+                coded = CodedRows(
+                    part.ids, *cut_codes(self.codes, self.layout, part.codes, "document", owner), part.payloads
+                )
                 if existing == "skip":
-                    there_already = self.engine.present(keys)
-                    wanted = [i for i in wanted if keys[i] not in there_already]
-                if wanted:
-                    vectors = block.vectors if len(wanted) == len(keys) else block.vectors[wanted]
-                    short, full = self._cut(vectors, "document", owner)
-                    held = [plain_payload(payloads[i], keys[i]) for i in wanted]
-                    rows = CodedRows([keys[i] for i in wanted], short, full, held)
-                    self.engine.upsert(rows)
-                step(len(keys) + block.dropped)
+                    coded = coded.without(self.engine.present(part.ids))
+                if len(coded):
+                    self.engine.upsert(coded)
+                step(len(part.ids))
             self.engine.finish()
             return self.engine.count()
 
@@ -245,13 +236,28 @@ class PrefixStore:
         owner = "PrefixStore.search"
         Q = check_matrix(queries, owner, "queries", width=self.codes.encoder.p)
         limit, batch = check_count(limit, "limit", owner), check_count(batch, "batch", owner)
-        wide = self._shortlist(limit, shortlist, owner)
-        where = self._where(filter, owner) if isinstance(filter, Mapping) else ()
+        wide = limit
+        if self.layout.full is not None:
+            wide = max(100, 10 * limit) if shortlist is None else shortlist
+            if not is_int(wide) or wide < limit:
+                raise bad_parameter("shortlist", owner, f"an int of at least {limit} (the limit)", shortlist)
+        elif shortlist is not None:
+            raise InvalidInputError(
+                f"{self.engine.place} has one length, and a shortlist is reranked by a longer one. Leave 'shortlist' "
+                "out, or push with full=..."
+            )
+        where: tuple[Condition, ...] = read_filter(filter, owner) if isinstance(filter, Mapping) else ()
+        for one in where:
+            if one.kind == "text" and one.operator not in ("eq", "in") and not self.engine.orders_text:
+                raise InvalidInputError(
+                    f"{self.engine.place} cannot order text, which the filter of '{one.name}' asks for. Compare "
+                    "numbers there, or text by 'eq' and 'in'."
+                )
         native = None if isinstance(filter, Mapping) else filter
         found = Neighbors([], [], [])
         with self.engine.answering():
             for start in range(0, len(Q), batch):
-                short, full = self._cut(Q[start : start + batch], "query", owner)
+                short, full = cut_codes(self.codes, self.layout, Q[start : start + batch], "query", owner)
                 part = self.engine.search(Request(short, full, limit, wide, where, native))
                 found.ids.extend(part.ids)
                 found.scores.extend(part.scores)
@@ -268,7 +274,8 @@ class PrefixStore:
         if isinstance(ids, (str, bytes)) or not isinstance(ids, (Sequence, np.ndarray)):
             raise bad_parameter("ids", owner, "a sequence of ids", ids)
         keys = [plain_id(key, owner) for key in ids]
-        self._check_ids(keys, owner)
+        for kind in {"int" if isinstance(key, int) else "text" for key in keys}:
+            self._check_kind(kind, owner)
         with self.engine.answering():
             if keys:
                 self.engine.delete(keys)
@@ -297,48 +304,10 @@ class PrefixStore:
     ) -> None:
         self.close()
 
-    def _cut(self, X: np.ndarray, side: str, owner: str) -> tuple[np.ndarray, np.ndarray | None]:
-        lengths = (self.layout.short,) if self.layout.full is None else (self.layout.short, self.layout.full)
-        codes = self.codes.cut(X, lengths, side=side, owner=owner)
-        return codes[0], codes[1] if len(codes) > 1 else None
-
-    def _shortlist(self, limit: int, shortlist: int | None, owner: str) -> int:
-        if self.layout.full is None:
-            if shortlist is not None:
-                raise InvalidInputError(
-                    f"{self.engine.place} has one length, and a shortlist is reranked by a longer one. Leave "
-                    "'shortlist' out, or push with full=..."
-                )
-            return limit
-        wide = max(100, 10 * limit) if shortlist is None else shortlist
-        if not is_int(wide) or wide < limit:
-            raise bad_parameter("shortlist", owner, f"an int of at least {limit} (the limit)", shortlist)
-        return int(wide)
-
-    def _where(self, given: Mapping[str, object], owner: str) -> tuple[Condition, ...]:
-        where = read_filter(given, owner)
-        for one in where:
-            if one.kind == "text" and one.operator not in ("eq", "in") and not self.engine.orders_text:
-                raise InvalidInputError(
-                    f"{self.engine.place} cannot order text, which the filter of '{one.name}' asks for. Compare "
-                    "numbers there, or text by 'eq' and 'in'."
-                )
-        return where
-
-    def _check_ids(self, ids: Sequence[Id], owner: str) -> None:
-        if ids and (kind := _kind_of(ids, owner)) != self.layout.ids:
+    def _check_kind(self, kind: str, owner: str) -> None:
+        if kind != self.layout.ids:
             raise InvalidInputError(
                 f"{self.engine.place} has ids of kind '{self.layout.ids}', and {owner} got ids of kind '{kind}'."
-            )
-
-    def _check_names(self, points: Points, owner: str) -> None:
-        """Raise an error for names in payloads that the engine needs for itself."""
-        names = set(points.columns).union(*(points.given or ()))
-        odd = sorted(map(repr, (name for name in names if not isinstance(name, str) or not name or "\0" in name)))
-        taken = sorted(map(repr, names & self.engine.reserved))
-        if odd or taken:
-            raise InvalidInputError(
-                f"{self.engine.place} cannot hold the name {(odd or taken)[0]} in a payload. Rename it for {owner}."
             )
 
 
@@ -373,14 +342,13 @@ def layout_of(codes: Codes, short: int, full: int | None, ids: str, owner: str) 
     return StoreLayout(short, full, codes.metric, codes.unit, ids, codes.encoder.stamp(full or short))
 
 
-def _check_stamp(place: str, codes: Codes, layout: StoreLayout) -> None:
-    """Raise an error if the codes of a store are those of another encoder."""
-    if layout.width > codes.encoder.d:
-        raise InvalidInputError(
-            f"{place} holds codes of {layout.width} coordinates, and this encoder has {codes.encoder.d}. Use the "
-            "encoder it was filled with."
-        )
-    layout.stamp.check(codes.encoder.stamp(layout.width), _inside(place), "this encoder")
+def cut_codes(
+    codes: Codes, layout: StoreLayout, X: np.ndarray, side: str, owner: str
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return vectors as the short and the full codes of a store."""
+    lengths = (layout.short,) if layout.full is None else (layout.short, layout.full)
+    found = codes.cut(X, lengths, side=side, owner=owner)
+    return found[0], found[1] if len(found) > 1 else None
 
 
 def check_same(place: str, there: StoreLayout, wanted: StoreLayout) -> None:
@@ -397,44 +365,3 @@ def check_same(place: str, there: StoreLayout, wanted: StoreLayout) -> None:
 def _inside(place: str) -> str:
     """Return the name of a place for the middle of a sentence."""
     return place[:1].lower() + place[1:]
-
-
-def plain_id(key: object, owner: str) -> Id:
-    """Return an id that every store takes, or raise InvalidInputError."""
-    if isinstance(key, (int, np.integer)) and is_int(key) and 0 <= int(key) < 2**63:
-        return int(key)
-    if isinstance(key, uuid.UUID):
-        return str(key)
-    if isinstance(key, str) and "\0" not in key and encodable(key) and 0 < len(key.encode()) <= 512:
-        return str(key)
-    raise InvalidInputError(
-        f"Ids of rows are ints in [0, 2^63), or text of 1 to 512 bytes in UTF-8 without NUL. {owner} got {key!r:.60}."
-    )
-
-
-def plain_payload(payload: Mapping[str, Any], key: Id) -> Payload:
-    """Return a payload of JSON values, numbers of numpy as those of Python."""
-    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in payload.items()}
-    try:
-        text = json.dumps(plain, allow_nan=False, ensure_ascii=False)
-        json.loads(text, parse_int=_checked_int)
-        if not encodable(text):
-            raise ValueError("text that UTF-8 cannot hold")
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInputError(
-            f"The payload of id {key!r} holds what stores do not ({str(error)[:80]}). Convert it to text or "
-            "numbers, or leave it out."
-        ) from None
-    return plain
-
-
-def _checked_int(digits: str) -> None:
-    if len(digits) > 20 or not -(2**63) <= int(digits) < 2**63:
-        raise ValueError(f"a whole number of {len(digits.lstrip('-'))} digits, more than 64 bits")
-
-
-def _kind_of(ids: Sequence[Id], owner: str) -> str:
-    kinds = {"int" if isinstance(key, int) else "text" for key in ids}
-    if len(kinds) > 1:
-        raise InvalidInputError(f"The ids of {owner} are ints or text, and not both. Convert them to one kind.")
-    return kinds.pop() if kinds else "int"

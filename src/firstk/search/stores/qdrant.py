@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,14 +30,13 @@ from firstk.search.stores.contract import (
     StoredRows,
     StoreLayout,
     explained,
-    own_filter,
 )
 from firstk.search.stores.filters import Condition
 from firstk.search.stores.named_columns import chosen_vectors, stored
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient
-    from qdrant_client.models import Filter, SearchParams
+    from qdrant_client.models import SearchParams
 
 # From which the UUID of a name is computed, the same everywhere.
 _NAMESPACE = uuid.NAMESPACE_OID
@@ -78,13 +77,15 @@ class Qdrant(Engine):
     owned: bool = False
     address: str = field(default="", repr=False)
 
-    name: ClassVar[str] = "qdrant"
-    purpose: ClassVar[str] = "A collection of Qdrant"
-    packages: ClassVar[tuple[str, ...]] = ("qdrant_client",)
-    precisions: ClassVar[tuple[str, ...]] = ("float32", "float16")
-    reserved: ClassVar[frozenset[str]] = frozenset((_NAME,))
-    orders_text: ClassVar[bool] = False
-    secret: ClassVar[str] = "QDRANT_API_KEY"
+    name = "qdrant"
+    purpose = "A collection of Qdrant"
+    packages = ("qdrant_client",)
+    raises = ("qdrant_client.http.exceptions:ApiException", ValueError, OSError, sqlite3.Error)
+    precisions = ("float32", "float16")
+    reserved = frozenset((_NAME,))
+    filters = ("qdrant_client.models:Filter", "a qdrant_client.models.Filter")
+    orders_text = False
+    secret = "QDRANT_API_KEY"
 
     @classmethod
     def connect(cls, address: str, name: str = "documents", **settings: Any) -> Qdrant:
@@ -103,13 +104,6 @@ class Qdrant(Engine):
     def precision_of(self, layout: StoreLayout) -> str:
         """In which precision codes are kept: all of them, and not only in an index."""
         return self.precision
-
-    @property
-    def errors(self) -> tuple[type[BaseException], ...]:
-        """What Qdrant, the connection to it and the files of local mode raise."""
-        from qdrant_client.http.exceptions import ApiException
-
-        return ApiException, ValueError, OSError, sqlite3.Error
 
     def layout(self) -> StoreLayout | None:
         """Return the layout, which is in the metadata of the collection."""
@@ -214,7 +208,10 @@ class Qdrant(Engine):
         from qdrant_client import models
 
         params = self.params or models.SearchParams(hnsw_ef=max(64, request.shortlist))
-        first: dict[str, Any] = {"filter": where_of(request), "params": params}
+        where: Any = request.native  # a Filter of the client, or our own conditions
+        if where is None and request.where:
+            where = models.Filter(must=[_condition(one) for one in request.where])
+        first: dict[str, Any] = {"filter": where, "params": params}
         requests = []
         for i, short in enumerate(request.short.tolist()):
             if request.full is None:
@@ -256,15 +253,6 @@ def _id(point: Any) -> Id:
 
 def _payload(point: Any) -> dict[str, Any]:
     return {name: value for name, value in (point.payload or {}).items() if name != _NAME}
-
-
-def where_of(request: Request) -> Filter | None:
-    """Return a filter of Qdrant; one of one's own is a Filter of its client."""
-    from qdrant_client import models
-
-    if (own := own_filter(request, "Qdrant", models.Filter, "a qdrant_client.models.Filter")) is not None:
-        return own
-    return models.Filter(must=[_condition(one) for one in request.where]) if request.where else None
 
 
 def _condition(one: Condition) -> Any:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sqlite3
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from firstk.search.stores.contract import CodedRows, Engine, Id, StoredRows, StoreLayout, check_ascending, foreign
-from firstk.search.stores.filters import Condition
-from firstk.search.stores.sql import COMPARED, quoted
+from firstk.search.stores.filters import COMPARED, Condition, quoted
 
 _JSON_KINDS = {"bool": ("true", "false"), "number": ("integer", "real"), "text": ("text",)}
 # SQLite takes 32,766 parameters a statement, older ones 999.
@@ -172,6 +172,8 @@ class RowsTable:
 
 class SqliteEngine(Engine):
     """A store whose rows are in SQLite."""
+
+    raises: ClassVar[tuple[type[BaseException] | str, ...]] = (sqlite3.Error, OSError, ValueError)
 
     @property
     @abstractmethod

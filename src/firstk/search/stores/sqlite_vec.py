@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -30,8 +30,8 @@ from firstk.search.stores.contract import (
     StoredRows,
     StoreLayout,
 )
+from firstk.search.stores.filters import quoted, where_of
 from firstk.search.stores.named_columns import chosen, chosen_ids, stored
-from firstk.search.stores.sql import quoted, where_of
 from firstk.search.stores.sqlite_rows import RowsTable, SqliteEngine, condition
 
 # A column of the declaration of a virtual table; sqlite-vec's other options are words after it.
@@ -72,13 +72,13 @@ class SqliteVec(SqliteEngine):
     table: str = "documents"
     precision: str = "float32"
 
-    name: ClassVar[str] = "sqlite_vec"
-    purpose: ClassVar[str] = "A table of sqlite-vec"
-    packages: ClassVar[tuple[str, ...]] = ("sqlite_vec",)
-    metrics: ClassVar[tuple[str, ...]] = ("cosine", "l2")
-    precisions: ClassVar[tuple[str, ...]] = ("float32", "binary")
+    name = "sqlite_vec"
+    purpose = "A table of sqlite-vec"
+    packages = ("sqlite_vec",)
+    metrics = ("cosine", "l2")
+    precisions = ("float32", "binary")
     # What one search of a virtual table returns at most.
-    most: ClassVar[int | None] = 4096
+    most = 4096
 
     @cached_property
     def connection(self) -> Any:
@@ -104,8 +104,8 @@ class SqliteVec(SqliteEngine):
 
     @property
     def errors(self) -> tuple[type[BaseException], ...]:
-        """What SQLite raises, and what rows that were damaged do."""
-        return _sqlite().Error, sqlite3.Error, OSError, ValueError
+        """Those of the module of SQLite that loads extensions, too."""
+        return _sqlite().Error, *super().errors
 
     def check(self, layout: StoreLayout) -> None:
         """Raise an error for codes that sqlite-vec cannot index."""
@@ -218,15 +218,10 @@ class SqliteVec(SqliteEngine):
 
     def hits(self, request: Request, layout: StoreLayout) -> Iterator[Hits]:
         """Find and rerank in one statement a query."""
-        where, values = where_of(request, "sqlite-vec", condition)
+        where, values = where_of(request.where, request.native, condition)
         sql = self.statement(layout, request.shortlist, request.limit, where)
         for query in np.ascontiguousarray(request.short if request.full is None else request.full, dtype="<f4"):
             found = self.connection.execute(sql, {"query": query.tobytes()} | values).fetchall()
-            scores = [_score(row[1], layout.compared) for row in found]
+            cosines = layout.compared == "cosine"
+            scores = [1 - row[1] if cosines and row[1] is not None else row[1] for row in found]
             yield [row[0] for row in found], scores, [json.loads(row[2]) for row in found]
-
-
-def _score(distance: float | None, metric: str) -> float:
-    if distance is None:  # a code of zeros
-        return 0.0
-    return 1 - distance if metric == "cosine" else distance

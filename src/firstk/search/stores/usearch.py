@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from firstk.data.remote import shown_place
 from firstk.exceptions import InvalidInputError
-from firstk.search.stores.contract import StoreLayout
-from firstk.search.stores.index_folder import IndexFolder, nearest_of
+from firstk.search.stores.contract import StoreLayout, best_first, scores_of
+from firstk.search.stores.index_folder import IndexFolder
 
 _METRICS = {"cosine": "cos", "inner_product": "ip", "l2": "l2sq"}
 _FLOATS = ("f64", "f32", "f16", "bf16")
@@ -34,11 +34,11 @@ class USearch(IndexFolder):
 
     precision: str = "float32"
 
-    name: ClassVar[str] = "usearch"
-    purpose: ClassVar[str] = "A usearch store"
-    packages: ClassVar[tuple[str, ...]] = ("usearch",)
-    ending: ClassVar[str] = ".usearch"
-    precisions: ClassVar[tuple[str, ...]] = tuple(_TYPES)
+    name = "usearch"
+    purpose = "A usearch store"
+    packages = ("usearch",)
+    ending = ".usearch"
+    precisions = tuple(_TYPES)
 
     def _new(self, layout: StoreLayout) -> Any:
         from usearch.index import Index
@@ -61,8 +61,8 @@ class USearch(IndexFolder):
 
     def _nearest(self, index: Any, query: np.ndarray, count: int, allowed: np.ndarray | None) -> np.ndarray:
         if allowed is not None:
-            codes = np.asarray(index.get(allowed.astype(np.uint64), np.float32))
-            return nearest_of(codes, allowed, query, self._state["metric"], count)
+            codes, metric = np.asarray(index.get(allowed.astype(np.uint64), np.float32)), self._state["metric"]
+            return np.asarray(allowed[best_first(scores_of(codes, query, metric), metric, count)])
         index.expansion_search = max(64, count)
         return np.asarray(index.search(query, count).keys, dtype=np.int64)
 
