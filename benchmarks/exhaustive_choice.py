@@ -14,14 +14,7 @@ import numpy as np
 
 from firstk import PrefixEncoder
 from firstk._base.prefix_weights import resolve_omega
-from firstk.estimator.auto import (
-    MOST_ROWS,
-    UNSEEN_LOSS,
-    _evaluation_data,
-    _pair_folds,
-    _row_folds,
-)
-from firstk.estimator.race import Folds
+from firstk.estimator.auto import MOST_ROWS, UNSEEN_LOSS, Folds, _evaluation_data, _pair_folds, _row_folds
 from firstk.metrics.bootstrap import resampled_scores
 from firstk.metrics.curve import per_row_scores, settled_metric
 from firstk.moments.statistics import RowSample

@@ -31,7 +31,7 @@ from benchmarks.harness import best_times, peak, peak_memory, reset_peak
 from benchmarks.record import Measured, write
 from firstk import Fisher, FunnelIndex, PrefixEncoder, Regression, Similarity
 from firstk.exceptions import MissingDataError
-from firstk.objectives import Neighbors, Pairs
+from firstk.objectives import NeighborSimilarity, PairSimilarity
 
 MODULE = "benchmarks.waiting"
 ROWS, WIDTH, CLASSES, PAIRS, DOCUMENTS = 100_000, 768, 100, 20_000, 8_000
@@ -271,7 +271,7 @@ def _sets() -> dict[str, Callable[[], tuple[Any, Mapping[str, np.ndarray]]]]:
     def scifact() -> tuple[Any, Mapping[str, np.ndarray]]:
         sets = load_scifact()
         found = sets.judgements_train[sets.judgements_train[:, 2] > 0]
-        return Pairs(), {"left": sets.queries[found[:, 0]], "right": sets.documents[found[:, 1]]}
+        return PairSimilarity(), {"left": sets.queries[found[:, 0]], "right": sets.documents[found[:, 1]]}
 
     def banking() -> dict[str, np.ndarray]:
         sets = load_banking77()
@@ -282,7 +282,7 @@ def _sets() -> dict[str, Callable[[], tuple[Any, Mapping[str, np.ndarray]]]]:
         order = np.argsort(y, kind="stable")
         before, after = order[:-1], order[1:]
         same = y[before] == y[after]
-        return Pairs(), {"left": X[after[same]], "right": X[before[same]]}
+        return PairSimilarity(), {"left": X[after[same]], "right": X[before[same]]}
 
     def digits() -> dict[str, np.ndarray]:
         sets = load_digits()
@@ -290,16 +290,16 @@ def _sets() -> dict[str, Callable[[], tuple[Any, Mapping[str, np.ndarray]]]]:
 
     return {
         "Banking77, fisher": lambda: (Fisher("auto"), banking()),
-        "Banking77, neighbors": lambda: (Neighbors("auto"), {"X": banking()["X"]}),
+        "Banking77, neighbors": lambda: (NeighborSimilarity("auto"), {"X": banking()["X"]}),
         "Banking77, pairs of a class": banking_pairs,
         "STS benchmark, scored pairs": lambda: (
-            Pairs(),
+            PairSimilarity(),
             dict(zip(("left", "right", "scores"), load_stsb().part("train"), strict=True)),
         ),
         "SciFact, judged pairs": scifact,
-        "SciFact, neighbors": lambda: (Neighbors("auto"), {"X": load_scifact().documents}),
+        "SciFact, neighbors": lambda: (NeighborSimilarity("auto"), {"X": load_scifact().documents}),
         "digits, fisher": lambda: (Fisher("auto"), digits()),
-        "digits, neighbors": lambda: (Neighbors("auto"), {"X": digits()["X"]}),
+        "digits, neighbors": lambda: (NeighborSimilarity("auto"), {"X": digits()["X"]}),
     }
 
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from firstk._base.checks import bad_parameter, check_prefix, is_int
+from firstk.encoder.fitted import check_fitted
 from firstk.exceptions import InvalidInputError
-from firstk.integrations._codes import EncoderLike, fitted
+from firstk.integrations._codes import EncoderLike
 
 if TYPE_CHECKING:
     from mteb.models.model_meta import ModelMeta
@@ -50,7 +51,7 @@ class PrefixModel:
     def __init__(
         self, model: Any, encoder: EncoderLike, k: int | None = None, *, bytes_per_vector: int | None = None
     ) -> None:
-        self.encoder = fitted(encoder, _OWNER)
+        self.encoder = check_fitted(encoder, _OWNER)
         self.model = _mteb_model(model)
         if k is not None and bytes_per_vector is not None:
             raise InvalidInputError(

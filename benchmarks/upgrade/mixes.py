@@ -55,7 +55,7 @@ def mixed(searches: Searches, alignment: PrefixAlignment, order: str, calibratio
         anew = np.zeros(len(old), dtype=bool)
         anew[np.argsort(-keys, kind="stable")[: round(share * len(old))]] = True
         rows = mixed_rows(translated, new, anew, CALIBRATIONS[calibration](queries[other], translated, new))
-        values[part] = searches.scores(rows, mixed_queries(queries), part=part)[:, 0]
+        values[part] = searches.part(part).scores(rows, mixed_queries(queries[part]))[:, 0]
     return float(values.mean())
 
 
@@ -76,7 +76,7 @@ def main() -> None:
             for share in SHARES:
                 score = mixed(searches, alignment, order, calibration, share)
                 found.setdefault((order, calibration, share), []).append(score)
-        print(f"{case}: {alignment.method_.name}, {len(searches.asked)} queries", flush=True)
+        print(f"{case}: {alignment.method_.name}, {len(searches.queries)} queries", flush=True)
     names = " ".join(f"{case.old[:3]}>{case.new[:3]}" for case in upgrades)
     print(f"\n{'rows by':<18}{'scores':<13}{'anew':>5}  {names}   mean")
     for (order, calibration, share), scores in found.items():

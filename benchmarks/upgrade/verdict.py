@@ -15,6 +15,7 @@ import numpy as np
 
 from benchmarks.upgrade.cases import Case, scores, test_queries, vectors
 from benchmarks.upgrade.options import Fits
+from firstk import Rows, Search
 from firstk.upgrade import UpgradeData, evaluate_upgrade, verdict_of
 from firstk.upgrade.evaluate import compared
 from firstk.upgrade.records import TRANSLATE
@@ -53,9 +54,7 @@ def known_part(case: Case) -> UpgradeData:
     )
     rest = np.setdiff1d(np.arange(len(asked)), test_queries()[case.data])
     rows = np.sort(case.rows)
-    return UpgradeData(
-        store, store_new[rows], rows, queries_old=asked[rest], queries_new=asked_new[rest], **_truth(case.data, rest)
-    )
+    return UpgradeData(store, store_new[rows], rows, _asked(case.data, rest, asked_new[rest], store), asked[rest])
 
 
 def _queries(data: str, model: str) -> np.ndarray:
@@ -65,15 +64,15 @@ def _queries(data: str, model: str) -> np.ndarray:
         return arrays[name].astype(np.float32)
 
 
-def _truth(data: str, queries: np.ndarray) -> dict[str, np.ndarray]:
-    """Return what answers some queries, numbered from 0: rows of the same intent, or those that were judged."""
+def _asked(data: str, rows: np.ndarray, queries: np.ndarray, store: np.ndarray) -> Search | Rows:
+    """Return some queries with what answers them: rows of the same intent, or those that were judged."""
     if data == "banking77":
         sets = load_banking77()
-        return {"query_label": sets.y_test[queries], "document_label": sets.y_train}
+        return Rows(queries, sets.y_test[rows], reference=Rows(store, sets.y_train))
     sets = load_scifact()
     table = np.concatenate([sets.judgements_train, sets.judgements_test])
-    table = table[np.isin(table[:, 0], queries)]
-    return {"relevance": np.column_stack([np.searchsorted(queries, table[:, 0]), table[:, 1:]])}
+    table = table[np.isin(table[:, 0], rows)]
+    return Search(queries, store, np.column_stack([np.searchsorted(rows, table[:, 0]), table[:, 1:]]))
 
 
 def row(case: Case, fits: Fits) -> Row:

@@ -27,28 +27,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 Supervision = Literal["rows", "labels", "targets", "labels or targets", "pairs"]
-# What an estimator's parameters may be called; the registries of the axes hold the same names.
-ObjectiveName = Literal[
-    "reconstruction",
-    "fisher",
-    "error_bound",
-    "classification",
-    "regression",
-    "similarity",
-    "mixture",
-    "denoising",
-]
-OrderingName = Literal[
-    "full_prefix",
-    "unordered",
-    "uniform_l2",
-    "nonuniform_l2",
-    "monotone_l1",
-    "nested_dropout",
-    "rotation",
-    "variational",
-]
-SolverName = Literal["auto", "closed_form", "quasi_newton", "gradient"]
+# What an alignment's method may be called; the registry holds the same names.
 MethodName = Literal[
     "auto",
     "procrustes",

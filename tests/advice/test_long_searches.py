@@ -36,6 +36,10 @@ def test_long_searches_are_scored_at_two_lengths_an_octave_and_no_otherwise(sear
     assert own["float32"] == set(LONG.ladder(encoder.encoder_.d))
     assert own["int8"] == set(LONG.ladder(encoder.encoder_.d))
     assert len(few.points) < len(every.points)
+    rounded = [point for point in few.points if point.code not in ("", "raw vectors") and point.precision != "float32"]
+    assert len({point.code for point in rounded}) == 1
+    assert "embedded" not in {point.precision for point in rounded}
+    assert "embedded" in {point.precision for point in every.points if point.code == rounded[0].code}
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,16 @@ def test_a_process_of_its_own_says_the_same(folder):
     assert done.stdout == firstk(*arguments, folder=folder).stdout
 
 
+def test_a_cut_off_is_that_of_python(folder, digits):
+    words = ("curve", "pca", "test.npz", "--vectors", "pixels", "--reference", "train.npz", "-k", "8", "--threshold")
+    found = json.loads(firstk(*words, "0.95", "--json", folder=folder).stdout)["threshold"]
+    expected = PrefixEncoder.load(folder / "pca").threshold(0.95, 8, digits.X_test, digits.X_train)
+    assert (found["cut"], found["misses"], found["k"]) == (expected.cut, expected.misses, 8)
+    refused = firstk(*words, "1.5", folder=folder, check=False)
+    assert refused.returncode == 1
+    assert "a number in [-1, 1]" in refused.stderr
+
+
 def test_text_has_the_answer_the_commands_and_the_table(folder):
     arguments = (
         "curve", "fisher", "test.npz", "--label", "label", "--reference", "train.npz", "--rows", "10000000",

@@ -71,11 +71,11 @@ def folder(tmp_path, case):
     if case == "align":
         made = made_upgrade(n=400, m=150, pairs=240)
         sides = {"old": (made.old, range(400)), "new": (made.new, made.paired)}
-        sides |= {"q_old": (made.queries_old, range(150)), "q_new": (made.queries_new, range(150))}
+        sides |= {"q_old": (made.queries_old, range(150)), "q_new": (made.asked.queries, range(150))}
         for name, (part, numbers) in sides.items():
             ids = np.array([f"d{i}" for i in numbers])
             write_vectors(tmp_path / f"{name}.npz", part.astype(np.float32), {"id": ids})
-        lines = [f"d{q},d{d},{g}" for q, d, g in made.relevance]
+        lines = [f"d{q},d{d},{g}" for q, d, g in made.asked.relevance]
         (tmp_path / "qrels.csv").write_text("\n".join(["query,document,grade", *lines]) + "\n")
     return tmp_path
 

@@ -58,17 +58,6 @@ def test_a_reader_says_what_it_knows_and_reads_blocks(tmp_path, form):
 
 
 @each_format
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_numbers_and_columns_come_back(tmp_path, form, dtype):
-    path = written(tmp_path, form, X.astype(dtype))
-    found = open_vectors(path).read()
-    np.testing.assert_array_equal(found.vectors.astype(dtype), X.astype(dtype))
-    np.testing.assert_array_equal(found.rows, np.arange(N))
-    for name, column in HELD[form.holds].items():
-        np.testing.assert_array_equal(found.columns[name], column)
-
-
-@each_format
 def test_only_the_columns_that_are_asked_for_are_read(tmp_path, form):
     path, columns = written(tmp_path, form), HELD[form.holds]
     for name in columns:
@@ -111,21 +100,6 @@ def test_rows_in_several_writes_are_one_file(tmp_path, form):
 
 
 @each_format
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_numbers_that_are_not_finite_raise_or_are_dropped(tmp_path, form, value):
-    spoilt = X.copy()
-    spoilt[[3, 41], 2] = value
-    path = written(tmp_path, form, spoilt)
-    with pytest.raises(InvalidInputError, match=r"\(row 3, 41\)"):
-        open_vectors(path).read()
-    found = open_vectors(path, nan="drop").read()
-    np.testing.assert_array_equal(found.rows, np.delete(np.arange(N), [3, 41]))
-    np.testing.assert_array_equal(found.vectors.astype(np.float32), np.delete(X, [3, 41], axis=0))
-    for name, column in HELD[form.holds].items():
-        np.testing.assert_array_equal(found.columns[name], np.delete(column, [3, 41]))
-
-
-@each_format
 def test_a_file_without_rows_raises(tmp_path, form):
     path = tmp_path / f"a{form.endings[0]}"
     with creating(path, Layout(PLAIN_NAME, P, X.dtype, ())) as writer:
@@ -142,34 +116,6 @@ def test_other_shapes_are_not_written(tmp_path, form, shape):
     with pytest.raises(InvalidInputError, match="as many rows"):
         write_vectors(tmp_path / f"a{form.endings[0]}", X, {"label": np.arange(N - 1)})
     assert not os.listdir(tmp_path)
-
-
-@each_format
-@pytest.mark.parametrize("content", [b"", b"no such file format\n", b"PK\x03\x04", bytes(range(256)) * 4])
-def test_foreign_content_raises(tmp_path, form, content):
-    path = tmp_path / f"a{form.endings[0]}"
-    path.write_bytes(content)
-    with pytest.raises(InvalidInputError, match="Cannot read vectors from"):
-        open_vectors(path)
-
-
-@each_format
-@pytest.mark.parametrize("change", ["cut off", "overwritten", "replaced", "removed"])
-def test_a_file_that_changes_while_it_is_read_raises(tmp_path, form, change):
-    path = written(tmp_path, form)
-    os.utime(path, ns=(10**18, 10**18))  # an earlier time: the clock of a file system ticks slowly
-    batches = open_vectors(path).batches(10)
-    next(batches)
-    if change == "cut off":
-        os.truncate(path, path.stat().st_size // 2)
-    elif change == "removed":
-        path.unlink()
-    else:
-        other = written(tmp_path, form, X + 1) if change == "replaced" else None
-        if other is None:
-            path.write_bytes(path.read_bytes())
-    with pytest.raises(InvalidInputError, match="was changed while it was read"):
-        list(batches)
 
 
 @each_format

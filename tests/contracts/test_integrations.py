@@ -198,13 +198,13 @@ def of_parts(encoder, X, folder):
 
 
 def of_ray(encoder, X, folder):
-    """One batch, as a worker has it; tests/integrations/engines starts the engines."""
+    """One batch, as a worker has it; tests/engines starts the engines."""
     pa = pytest.importorskip("pyarrow")
     from firstk.data.files.arrow_tables import list_array
     from firstk.estimator.encoding import Wish
     from firstk.integrations._arrow_batches import coder
 
-    made = coder(encoder, "vector", Wish(k=K), "refuse", [])
+    made = coder(encoder, ["vector"], "vector", Wish(k=K), "refuse", [])
     found = made(pa.RecordBatch.from_arrays([list_array(X)], names=["vector"]))
     return np.array(found["vector"].to_pylist())
 

@@ -101,9 +101,9 @@ def test_the_good_file_has_every_documented_name():
 
 def test_names_are_those_of_the_registries():
     needs_settings = set(orderings.REGISTRY.needs_settings)
-    assert set(get_args(contracts.ObjectiveName)) == set(objectives.PUBLIC)
-    assert set(get_args(contracts.OrderingName)) == set(orderings.PUBLIC) - needs_settings
-    assert set(get_args(contracts.SolverName)) == set(solvers.PUBLIC)
+    assert set(get_args(objectives.ObjectiveName)) == set(objectives.PUBLIC)
+    assert set(get_args(orderings.OrderingName)) == set(orderings.PUBLIC) - needs_settings
+    assert set(get_args(solvers.SolverName)) == set(solvers.PUBLIC)
     assert set(get_args(contracts.MethodName)) == {"auto", *methods.PUBLIC}
 
 

@@ -107,14 +107,14 @@ def test_same_seed_same_bytes_and_texts_as_labels():
         (lambda: split(np.full((10, 2), np.nan)), "finite"),
         (lambda: split(np.ones((10, 2)), np.ones(9)), "10 and 9"),
         (lambda: split(np.ones((10, 2)), np.ones((10, 2))), "one label per row"),
-        (lambda: split(np.ones((10, 2)), ["a"] * 9 + [None]), "one kind"),
-        (lambda: split(np.ones((10, 2)), [0] * 9 + [1]), "Class 1 has 1 (1 of 2 classes are too small)"),
+        (lambda: split(np.ones((10, 2)), ["a"] * 9 + [None]), "missing labels"),
+        (lambda: split(np.ones((10, 2)), [0] * 9 + [1]), "cannot keep all classes in 10 rows with 2 taken out"),
         (lambda: split(np.ones((50, 2)), np.linspace(0, 1, 50)), "for continuous targets omit y"),
-        (lambda: split(np.ones((30, 2)), np.arange(30) % 10), "the val part has 3 rows for 10 classes"),
+        (lambda: split(np.ones((30, 2)), np.arange(30) % 10), "in 30 rows with 6 taken out"),
         (lambda: split(np.ones((10, 2)), random_state=-3), "'random_state'"),
         (
             lambda: split(*labelled([3, 100]), fractions=(0.2, 0.2, 0.6)),
-            "split cannot keep all classes in 41 rows",
+            "cannot keep all classes in 41 rows",
         ),
         (
             lambda: split(*labelled([3, 100]), fractions=(0.05, 0.05, 0.9)),

@@ -217,9 +217,9 @@ def test_the_normative_table_is_that_of_the_code():
 def test_similarity_resolves_to_the_members_of_the_table():
     """The page speaks of three members with their own defaults; the public face must hand out those defaults."""
     face = objectives.Similarity()
-    assert face.for_pairs() == objectives.Pairs()
-    assert face.for_rows() == objectives.Neighbors()
-    assert objectives.Similarity(keep="dot_products").for_rows() == objectives.DotProducts()
+    assert face.resolved(pairs=True) == objectives.PairSimilarity()
+    assert face.resolved(pairs=False) == objectives.NeighborSimilarity()
+    assert objectives.Similarity(keep="dot_products").resolved(pairs=False) == objectives.DotProducts()
 
 
 def test_a_wrong_page_is_noticed():

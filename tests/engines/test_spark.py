@@ -127,7 +127,7 @@ def test_no_module_of_a_worker_is_pickled(expected):
     from firstk.estimator.encoding import Wish
     from firstk.integrations._arrow_batches import coder
 
-    made = coder(expected["fisher"], "vector", Wish(k=2), "refuse", [])
+    made = coder(expected["fisher"], ["vector"], "vector", Wish(k=2), "refuse", [])
     assert all(isinstance(part, bytes) for part in made.files.values())
     assert {type(value) for value in vars(made).values()} <= {dict, Wish, str}
 

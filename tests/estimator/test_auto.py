@@ -10,12 +10,12 @@ from sklearn.neighbors import KNeighborsClassifier
 from firstk import Fisher, PrefixEncoder, Regression, Rows
 from firstk._base import progress
 from firstk.estimator import auto as selection
-from firstk.estimator.race import Race
+from firstk.estimator.auto import Race
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.bootstrap import MeanScore
 from firstk.moments.moments import Moments
 from firstk.moments.statistics import RowSample, Statistics
-from firstk.objectives import Neighbors, Pairs
+from firstk.objectives import NeighborSimilarity, PairSimilarity
 
 
 def statistics_of(columns):
@@ -41,7 +41,7 @@ def plain_choice(unseen, seen, *, scores=None, monkeypatch):
         return means, np.tile(means[:, None], 3)
 
     monkeypatch.setattr(selection._Trial, "scores", scores)
-    choice = selection.choose(Pairs("auto", 0.0), statistics, None, None, None)
+    choice = selection.choose(PairSimilarity("auto", 0.0), statistics, None, None, None)
     return choice.objective.shrinkage, asked, statistics.sample
 
 
@@ -144,8 +144,8 @@ def test_ties_go_to_the_most_shrinkage(means, error, expected):
 
 
 def test_of_equal_shrinkage_the_better_weight_of_neighbors_wins_and_the_larger_of_equals():
-    candidates = [Pairs(a, w) for w in (0.0, 0.25, 0.5) for a in (0.1, 0.9)]
-    assert chosen(candidates, [0.70, 0.70, 0.70, 0.704, 0.70, 0.704 - 1e-12], 0.01) == Pairs(0.9, 0.5)
+    candidates = [PairSimilarity(a, w) for w in (0.0, 0.25, 0.5) for a in (0.1, 0.9)]
+    assert chosen(candidates, [0.70, 0.70, 0.70, 0.704, 0.70, 0.704 - 1e-12], 0.01) == PairSimilarity(0.9, 0.5)
 
 
 def test_copies_of_a_row_share_a_fold():
@@ -190,8 +190,8 @@ def test_a_choice_needs_four_rows_a_fold(monkeypatch, n):
         assert [len(held) for _, held in folds_of(Fisher("auto"), columns, monkeypatch)] == [4] * 5
     else:
         pairs = {"left": columns["X"], "right": columns["X"], "scores": np.arange(n) / n}
-        with pytest.raises(InvalidInputError, match=r"Pairs needs at least 20 rows or pairs\. Got 19"):
-            folds_of(Pairs("auto"), pairs, monkeypatch)
+        with pytest.raises(InvalidInputError, match=r"PairSimilarity needs at least 20 rows or pairs\. Got 19"):
+            folds_of(PairSimilarity("auto"), pairs, monkeypatch)
 
 
 @pytest.mark.parametrize("p", [3, 40])
@@ -224,13 +224,19 @@ def test_a_choice_looks_at_4096_rows(monkeypatch):
 @pytest.mark.parametrize(("n", "folds"), [(50, 10), (45, 5)])
 def test_seen_documents_are_asked_about_where_every_fold_has_ten_queries(monkeypatch, n, folds):
     left, right = np.random.default_rng(0).normal(size=(n, 5)), np.eye(5)[np.arange(n) % 5]
-    assert len(folds_of(Pairs("auto", 0.0), {"left": left, "right": right}, monkeypatch)) == folds
+    assert len(folds_of(PairSimilarity("auto", 0.0), {"left": left, "right": right}, monkeypatch)) == folds
 
 
 def test_documents_are_held_out_where_there_is_one_a_fold():
-    np.testing.assert_array_equal(selection._documents(np.eye(5)[[0, 1, 1, 2, 3, 4]]), [0, 1, 1, 2, 3, 4])
+    def sample(right):
+        kept = RowSample(len(right))
+        kept.priority, kept.columns = np.arange(len(right), dtype=np.uint64), {"right": right}
+        return kept
+
+    unseen, _ = selection._pair_folds(sample(np.eye(5)[[0, 1, 1, 2, 3, 4]]), 6)
+    assert [held.tolist() for _, held in unseen] == [[0], [1, 2], [3], [4], [5]]
     with pytest.raises(InvalidInputError, match=r"at least 5 different right sides\. Got 4"):
-        selection._documents(np.eye(4)[[0, 1, 1, 2, 3]])
+        selection._pair_folds(sample(np.eye(4)[[0, 1, 1, 2, 3]]), 5)
 
 
 @pytest.mark.parametrize("beside", ["scores", "y", None])
@@ -261,13 +267,17 @@ def columns_of(kind, seed=0):
         X = correlated(rng, 400, 20)
         return Regression("auto"), {"X": X, "y": X @ rng.normal(size=(20, 3)) + 4 * rng.normal(size=(400, 3))}
     if kind == "rows":
-        return Neighbors("auto"), {"X": correlated(rng, 500, 20)}
+        return NeighborSimilarity("auto"), {"X": correlated(rng, 500, 20)}
     documents = correlated(rng, 150 if kind == "seen" else 600, 16)
     right = documents[np.arange(600) % len(documents)]
     left = right + 0.7 * rng.normal(size=right.shape)
     if kind != "scored":
-        return Pairs(), {"left": left, "right": right}
-    return Pairs(), {"left": left, "right": right, "scores": -np.linalg.norm(left[:, :6] - right[:, :6], axis=1)}
+        return PairSimilarity(), {"left": left, "right": right}
+    return PairSimilarity(), {
+        "left": left,
+        "right": right,
+        "scores": -np.linalg.norm(left[:, :6] - right[:, :6], axis=1),
+    }
 
 
 @pytest.mark.parametrize("kind", ["labels", "targets", "rows", "unseen", "seen", "scored"])

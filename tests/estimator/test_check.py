@@ -228,9 +228,9 @@ def test_input_is_left_alone(encoder):
 def test_the_verdict_is_of_the_interval():
     def verdict(low, high):
         one = Kept("recall@10", 0.9, 0.8, 0.7, 0.9, (low + high) / 2, low, high, 64, 0.0)
-        from firstk.estimator.check import _verdict
+        from firstk.estimator.check import verdict_of
 
-        return _verdict((one,), 0.02)
+        return verdict_of((one,), 0.02)
 
     assert [verdict(0.99, 1.01), verdict(0.97, 1.0), verdict(0.9, 0.97)] == ["fine", "unclear", "refit"]
     assert isinstance(CheckReport("fine", 1, 1, 1, (), None, None, None, Drift(0, 1, 1, 1), 0.02, 0.95).to_dict(), dict)

@@ -83,7 +83,7 @@ def test_its_metadata_name_the_width_and_leave_those_of_the_model_alone(encoder)
 
 
 @pytest.mark.parametrize(("arguments", "says"), [
-    ((Stored(), "no encoder"), "takes a fitted PrefixEncoder"),
+    ((Stored(), "no encoder"), "a FittedEncoder or a fitted PrefixEncoder"),
     (("no model",), "takes a model of mteb"),
     ((Stored(), None, 9), r"k.*in \[1, 8\]"),
 ])  # fmt: skip

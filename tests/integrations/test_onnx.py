@@ -314,7 +314,7 @@ def test_bad_calls_get_sentences(tmp_path):
         loaded.encode(np.ones((2, 6)), 5)
     with pytest.raises(InvalidInputError, match="'side'"):
         loaded.encode(np.ones((2, 6)), side="left")
-    with pytest.raises(InvalidInputError, match="takes a fitted PrefixEncoder"):
+    with pytest.raises(InvalidInputError, match="a FittedEncoder or a fitted PrefixEncoder"):
         exports.export("model", tmp_path / "encoder.onnx")
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.moments.cross import CrossMoments
-from firstk.moments.paired import PairedStatistics
 from upgrade.pairs import pairs
 
 
@@ -104,20 +103,20 @@ def test_bad_pairs_are_errors_and_change_nothing():
 
 def test_statistics_survive_storage_and_have_the_same_sample_in_any_order():
     old, new = pairs(n=300)
-    whole = PairedStatistics.of(old, new)
+    whole = CrossMoments.sampled(old, new)
     order = np.random.default_rng(2).permutation(300)
-    parts = PairedStatistics()
+    parts = CrossMoments()
     for rows in np.array_split(order, 4):
-        parts.merge(PairedStatistics.of(old[rows], new[rows]))
+        parts.merge(CrossMoments.sampled(old[rows], new[rows]))
     np.testing.assert_array_equal(parts.sample["left"], whole.sample["left"])
     np.testing.assert_array_equal(parts.sample["right"], whole.sample["right"])
-    again = PairedStatistics.from_arrays(whole.to_arrays())
-    np.testing.assert_array_equal(again.moments.cross, whole.moments.cross)
+    again = CrossMoments.from_arrays(whole.to_arrays())
+    np.testing.assert_array_equal(again.cross, whole.cross)
     with pytest.raises(CorruptModelError):
-        PairedStatistics.from_arrays({name: part for name, part in whole.to_arrays().items() if "within" not in name})
+        CrossMoments.from_arrays({name: part for name, part in whole.to_arrays().items() if "within" not in name})
 
 
 def test_a_number_in_place_of_group_labels_is_a_damaged_file():
-    arrays = CrossMoments().update(*pairs()).to_arrays() | {"group_labels": np.array(3)}
+    arrays = CrossMoments().update(*pairs()).to_arrays() | {"moments.group_labels": np.array(3)}
     with pytest.raises(CorruptModelError, match="do not fit together"):
         CrossMoments.from_arrays(arrays)

@@ -218,14 +218,6 @@ def test_memory_maps(tmp_path, data):
     same(Moments().update(mapped, y), Moments().update(X, y))
 
 
-def test_iterables_of_batches(data):
-    X, _, y, _ = data
-    parts = np.array_split(np.arange(N), 6)
-    same(Moments.from_batches(X[rows] for rows in parts), Moments().update(X))
-    same(Moments.from_batches([(X[rows], y[rows]) for rows in parts]), Moments().update(X, y))
-    assert Moments.from_batches([X.astype(np.float32)], precision="float64").eps < 1e-15
-
-
 def test_batches_larger_than_a_block(monkeypatch, data):
     X, Y, y, w = data
     whole = Moments().update(X, y, targets=Y, sample_weight=w)
@@ -395,7 +387,7 @@ def test_shifted_moments_are_those_of_shifted_rows(data):
     X, Y, y, w = data
     offset = np.arange(1.0, P + 1)
     m = Moments().update(X, y, targets=Y, sample_weight=w)
-    m.shift(offset)
+    m.moved(offset)
     same(m, Moments().update(X + offset, y, targets=Y, sample_weight=w), rtol=1e-12)
     np.testing.assert_array_equal(m.target_mean, Moments().update(X, y, targets=Y, sample_weight=w).target_mean)
 

@@ -165,7 +165,7 @@ def test_no_pairs_come_back_from_arrays_and_go_on():
 def test_shifted_pairs():
     left, right, s = draw()
     m = PairMoments().update(left, right, s)
-    m.shift(np.arange(P))
+    m.moved(np.arange(P))
     same(m, PairMoments().update(left + np.arange(P), right + np.arange(P), s), rtol=1e-11)
 
 

@@ -57,9 +57,3 @@ def test_a_column_that_tells_classes_apart_is_never_rounding():
     moments = Moments().update(X.astype(np.float32), y)
     assert moments.Sw[0, 0] > 0
     assert Moments.from_arrays(moments.to_arrays()).resolution == moments.resolution
-
-
-def test_moments_stored_before_resolutions_were(single):
-    arrays = Moments().update(single).to_arrays()
-    del arrays["resolution"]
-    assert Moments.from_arrays(arrays).resolution.eps == SINGLE

@@ -84,7 +84,7 @@ def test_capacity_zero_keeps_nothing():
 def test_lifted_rows():
     basis = np.linalg.qr(np.random.default_rng(4).standard_normal((7, 3)))[0]
     sample = RowSample(20).update({"X": ROWS, "y": np.arange(300)})
-    lifted = sample.from_basis(basis)
+    lifted = sample.in_basis(basis.T)
     np.testing.assert_allclose(lifted["X"], sample["X"] @ basis.T, rtol=1e-14)
     np.testing.assert_array_equal(lifted["y"], sample["y"])
 

@@ -21,7 +21,7 @@ from firstk.moments.checkpoint import Checkpoint
 from firstk.moments.moments import Moments
 from firstk.moments.pairs import PairMoments
 from firstk.moments.statistics import RowSample, Statistics
-from firstk.moments.stream import Chunks, HashHoldOut, accumulate, chunk_rows
+from firstk.moments.stream import Chunks, chunk_rows
 
 RNG = np.random.default_rng(0)
 N, P, C = 900, 6, 4
@@ -270,27 +270,3 @@ def test_killed_in_the_middle_and_resumed_the_saved_model_has_the_same_bytes(tmp
     assert start("resumed", "yes", "0").wait() == 0
     for name in ("model.safetensors", "config.json"):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "resumed" / name).read_bytes()
-
-
-# -- held out by hash ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("workers", [1, 3])
-def test_rows_are_held_out_by_hash_in_any_order_and_batches(workers):
-    rng = np.random.default_rng(0)
-    rows = np.repeat(rng.standard_normal((300, 3)), 2, axis=0)  # copies are on one side
-    moments, held = [], []
-    for seed, size in ((None, 600), (1, 7), (2, 100)):
-        order = np.arange(600) if seed is None else np.random.default_rng(seed).permutation(600)
-        batches = ({"X": rows[order][i : i + size]} for i in range(0, 600, size))
-        done = accumulate(
-            lambda columns: Moments().update(columns["X"]), Chunks.of(batches), HashHoldOut(0.25), workers=workers
-        )
-        assert done.read == 600 == done.rows + len(done.held["X"])
-        held.append(sorted(map(tuple, done.held["X"].tolist())))
-        moments.append(done.statistics.St)
-    assert 100 < len(held[0]) < 200
-    assert held[0] == held[1] == held[2]
-    assert held[0][::2] == held[0][1::2]
-    np.testing.assert_allclose(moments[1], moments[0], rtol=1e-12)
-    np.testing.assert_allclose(moments[2], moments[0], rtol=1e-12)

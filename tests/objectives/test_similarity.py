@@ -12,7 +12,7 @@ from firstk.exceptions import InvalidInputError, RankWarning
 from firstk.moments.statistics import PartOf, RowSample, Statistics
 from firstk.objectives import Projections, Variance
 from firstk.objectives import _mined_pairs as mined_pairs
-from firstk.objectives._mined_pairs import mined_agreement, nearest_other
+from firstk.objectives._mined_pairs import mined_agreement
 from slow_reference import correlated, cosines, orthonormalized, perturbations, scatter
 
 P = 6
@@ -142,11 +142,6 @@ def slow_neighbor_pairs(X):
         cos = [X[i] @ X[j] / np.linalg.norm(X[i]) / np.linalg.norm(X[j]) if j != i else -2 for j in range(len(X))]
         partner.append(int(np.argmax(cos)))
     return np.array(partner)
-
-
-def test_neighbors_are_the_nearest_other_rows():
-    X = correlated(np.random.default_rng(2), 70, 5)
-    np.testing.assert_array_equal(nearest_other(X)[:, 0], slow_neighbor_pairs(X))
 
 
 @pytest.mark.parametrize("shrinkage", ["default", None, 0.2])
@@ -387,12 +382,12 @@ def test_training_goes_by_scores_mixed_with_the_full_cosine():
         parts.append([(value - mean) / spread for value in values])
     expected = [0.7 * s + 0.3 * c for s, c in zip(*parts, strict=True)]
     rows = {"left": left * 4, "right": right, "scores": 5 * scores + 2}
-    np.testing.assert_allclose(Similarity(fidelity=0.3).for_pairs().mixed_scores(rows), expected, atol=1e-12)
+    np.testing.assert_allclose(Similarity(fidelity=0.3).resolved(pairs=True).mixed_scores(rows), expected, atol=1e-12)
 
 
 def test_equal_cosines_leave_the_scores():
     rows = {"left": np.ones((3, 2)), "right": np.ones((3, 2)), "scores": np.array([0.0, 1.0, 2.0])}
-    mixed = Similarity(fidelity=0.5).for_pairs().mixed_scores(rows)
+    mixed = Similarity(fidelity=0.5).resolved(pairs=True).mixed_scores(rows)
     np.testing.assert_allclose(mixed, 0.5 * np.array([-1, 0, 1]) * np.sqrt(1.5))
 
 

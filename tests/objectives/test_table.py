@@ -22,7 +22,7 @@ from firstk import (
     Regression,
     Similarity,
 )
-from firstk.objectives import DotProducts, Neighbors, Pairs, Projections, Variance
+from firstk.objectives import DotProducts, NeighborSimilarity, PairSimilarity, Projections, Variance
 
 
 def fixed_data():
@@ -185,8 +185,8 @@ LINES = {  # scaling, centring, normalized after truncation, omega, metric of th
     Reconstruction: ("orthonormal", "mean", False, "uniform", "explained_variance"),
     Fisher: ("metric", "mean", False, "uniform", "1nn_accuracy"),
     Regression: ("metric", "mean", False, "harmonic", "r2"),
-    Pairs: ("metric", "sides", True, "harmonic", "pair_agreement"),
-    Neighbors: ("metric", "mean", True, "harmonic", "recall@10"),
+    PairSimilarity: ("metric", "sides", True, "harmonic", "pair_agreement"),
+    NeighborSimilarity: ("metric", "mean", True, "harmonic", "recall@10"),
     Projections: ("projection", "none", True, "harmonic", "recall@10"),
     DotProducts: ("orthonormal", "none", False, "uniform", "recall@10"),
     Variance: ("power", "mean", True, "harmonic", "recall@10"),
@@ -204,11 +204,13 @@ def test_the_line_of_the_table(objective):
 def test_default_shrinkages():
     assert Fisher().shrinkage == "auto"
     assert Regression().shrinkage is None
-    assert Similarity().for_pairs() == Pairs(shrinkage="auto", neighbor_weight="auto", fidelity=0.5, temperature=0.05)
-    assert Similarity().for_rows() == Neighbors(shrinkage=0.5)
-    assert Similarity(keep="dot_products").for_rows() == DotProducts()
-    assert Similarity(keep="projections").for_rows() == Projections(shrinkage=0.5)
-    assert Similarity(keep="variance").for_rows() == Variance(power=0.5)
+    assert Similarity().resolved(pairs=True) == PairSimilarity(
+        shrinkage="auto", neighbor_weight="auto", fidelity=0.5, temperature=0.05
+    )
+    assert Similarity().resolved(pairs=False) == NeighborSimilarity(shrinkage=0.5)
+    assert Similarity(keep="dot_products").resolved(pairs=False) == DotProducts()
+    assert Similarity(keep="projections").resolved(pairs=False) == Projections(shrinkage=0.5)
+    assert Similarity(keep="variance").resolved(pairs=False) == Variance(power=0.5)
     for objective in (Reconstruction(), DotProducts(), Variance(), Mixture(), Denoising()):
         assert not hasattr(objective, "shrinkage")
 

@@ -23,5 +23,5 @@ def worse():
 @pytest.fixture(scope="session")
 def unjudged():
     """An upgrade without queries and judgements."""
-    data = made_upgrade(queries_old=None, queries_new=None, relevance=None)
+    data = made_upgrade(queries_old=None, asked=None)
     return data, evaluate_upgrade(data, methods=("auto",), estimator=rotation)

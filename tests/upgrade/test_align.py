@@ -30,8 +30,8 @@ def write_files(path):
     write_vectors(path / "old.parquet", DATA.old.astype(np.float32), {"id": IDS})
     write_vectors(path / "new.parquet", DATA.new.astype(np.float32), {"id": IDS[DATA.paired]})
     write_vectors(path / "q_old.parquet", DATA.queries_old.astype(np.float32), {"id": QUERY_IDS})
-    write_vectors(path / "q_new.parquet", DATA.queries_new.astype(np.float32), {"id": QUERY_IDS})
-    lines = [f"{QUERY_IDS[q]}\t{IDS[d]}\t{g}\n" for q, d, g in DATA.relevance]
+    write_vectors(path / "q_new.parquet", DATA.asked.queries.astype(np.float32), {"id": QUERY_IDS})
+    lines = [f"{QUERY_IDS[q]}\t{IDS[d]}\t{g}\n" for q, d, g in DATA.asked.relevance]
     (path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(lines))
 
 
@@ -82,7 +82,7 @@ def test_the_commands_that_it_prints_run_and_find_what_it_says(folder):
     assert documents.columns["id"].tolist() == IDS.tolist()
     D, Q = (part.vectors / np.linalg.norm(part.vectors, axis=1, keepdims=True) for part in (documents, queries))
     found = np.argmax(Q @ D.T, axis=1)
-    assert (found == DATA.relevance[:, 1]).mean() > 0.8
+    assert (found == DATA.asked.relevance[:, 1]).mean() > 0.8
     assert "150 vectors of 24 written to queries.parquet" in done.stdout
 
 

@@ -9,7 +9,8 @@ import pytest
 from scipy.special import log_softmax
 
 from firstk import PrefixAlignment
-from firstk.moments.paired import PairedStatistics
+from firstk._base.json_records import from_plain, to_plain
+from firstk.moments.cross import CrossMoments
 from firstk.quality import Difference
 from firstk.upgrade.auto import AlignmentChoice, choose, held_out_folds, own_log_probabilities
 from firstk.upgrade.methods import Procrustes, Ridge
@@ -28,9 +29,9 @@ def rank_and_probability(old, new, encode_old, encode_new):
 
 def test_scores_are_those_of_refits_without_the_held_out_rows():
     old, new = pairs(n=120)
-    statistics = PairedStatistics.of(old, new)
+    statistics = CrossMoments.sampled(old, new)
     methods = [Procrustes(), Ridge(0.3)]
-    _, choice = choose(methods, statistics.moments, statistics.sample)
+    _, choice = choose(methods, statistics, statistics.sample)
     a, b = statistics.sample["left"], statistics.sample["right"]
     for method in methods:
         own, likely = [], []
@@ -65,7 +66,7 @@ def test_the_record_says_what_was_tried_and_survives_json():
     assert all(trial.ahead.value <= 0 <= trial.ahead.high - trial.ahead.value for trial in choice.tried)
     assert choice.held_out == 200
     assert not choice.at_chance
-    assert AlignmentChoice.from_dict(json.loads(json.dumps(choice.to_dict()))) == choice
+    assert from_plain(AlignmentChoice, json.loads(json.dumps(to_plain(choice)))) == choice
     assert PrefixAlignment(method=Ridge(0.1)).fit(*pairs(n=200)).choice_ is None
 
 

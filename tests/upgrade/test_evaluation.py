@@ -1,12 +1,15 @@
 """Options are scored as a slow search scores them, over the right rows, and differences are paired."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from firstk import Rows, Search
 from firstk.exceptions import InvalidInputError
 from firstk.upgrade import UpgradeData, UpgradeReport, evaluate_upgrade
 from firstk.upgrade.data import searches_in, split_pairs
-from firstk.upgrade.evaluate import usual_methods
+from firstk.upgrade.evaluate import USUAL
 from firstk.upgrade.records import HELD_OUT, MIX, QUERIES, RE_EMBED, STAY, STORE, TRANSLATE
 from firstk.upgrade.words import notes
 from fixtures.made_upgrade import Rotation, made_upgrade, rotation
@@ -38,12 +41,12 @@ def test_staying_and_translating_search_the_whole_store(part):
     data, result = part
     pool = result.report.pools[0]
     assert (pool.name, pool.rows, pool.queries, pool.pairs) == (STORE, 600, 150, 300)
-    relevant = data.relevance[:, 1]
+    relevant = data.asked.relevance[:, 1]
     stay = slow_ndcg(data.old, data.queries_old, relevant)
     alignment = Rotation().fit(data.old[data.paired], data.new)
-    shared = slow_ndcg(alignment.encode_old(data.old), alignment.encode_new(data.queries_new), relevant)
-    translated = slow_ndcg(alignment.old_to_new(data.old), data.queries_new, relevant)
-    back = slow_ndcg(data.old, alignment.new_to_old(data.queries_new), relevant)
+    shared = slow_ndcg(alignment.encode_old(data.old), alignment.encode_new(data.asked.queries), relevant)
+    translated = slow_ndcg(alignment.old_to_new(data.old), data.asked.queries, relevant)
+    back = slow_ndcg(data.old, alignment.new_to_old(data.asked.queries), relevant)
     assert pool.find(STAY).score.value == pytest.approx(stay.mean())
     assert pool.find(TRANSLATE).score.value == pytest.approx(shared.mean())
     assert pool.find(TRANSLATE).gain.value == pytest.approx((shared - stay).mean())
@@ -58,13 +61,13 @@ def test_re_embedding_is_scored_among_pairs_that_no_alignment_was_fitted_on(part
     kept, held = split_pairs(300, 0)
     assert (pool.rows, pool.pairs) == (len(held), len(kept)) == (100, 200)
     rows = data.paired[held]
-    asked = np.flatnonzero(np.isin(data.relevance[:, 1], rows))
+    asked = np.flatnonzero(np.isin(data.asked.relevance[:, 1], rows))
     assert pool.queries == len(asked)
-    relevant = np.searchsorted(rows, data.relevance[asked, 1])
-    everything = slow_ndcg(data.new[held], data.queries_new[asked], relevant)
+    relevant = np.searchsorted(rows, data.asked.relevance[asked, 1])
+    everything = slow_ndcg(data.new[held], data.asked.queries[asked], relevant)
     assert pool.find(RE_EMBED).score.value == pytest.approx(everything.mean())
     alignment = Rotation().fit(data.old[data.paired[kept]], data.new[kept])
-    shared = slow_ndcg(alignment.encode_old(data.old[rows]), alignment.encode_new(data.queries_new[asked]), relevant)
+    shared = slow_ndcg(alignment.encode_old(data.old[rows]), alignment.encode_new(data.asked.queries[asked]), relevant)
     assert pool.find(TRANSLATE).score.value == pytest.approx(shared.mean())
     assert pool.find(RE_EMBED).over_translating.value == pytest.approx((everything - shared).mean())
     assert [one.option.share for one in pool.options if one.option.kind == MIX] == [0.05, 0.1, 0.2, 0.5]
@@ -131,7 +134,7 @@ def test_without_old_queries_staying_has_no_score():
 def test_weights_and_filters_reach_the_searches():
     data = made_upgrade(pairs=300)
     weight = np.arange(1.0, 151.0)
-    weighted = made_upgrade(pairs=300, query_weight=weight)
+    weighted = made_upgrade(pairs=300, weight=weight)
     assert searches_in(weighted, np.arange(600)).weights == pytest.approx(weight)
     fields = {"query_field": np.arange(150) % 2, "document_field": np.arange(600) % 2}
     filtered = searches_in(made_upgrade(pairs=300, **fields), np.arange(600))
@@ -154,9 +157,10 @@ def test_the_record_survives_json(part):
 
 def test_inputs_are_not_changed(part):
     data = made_upgrade(pairs=300)
-    before = [part.copy() for part in (data.old, data.new, data.queries_old, data.queries_new, data.relevance)]
+    parts = (data.old, data.new, data.queries_old, data.asked.queries, data.asked.relevance)
+    before = [part.copy() for part in parts]
     evaluate_upgrade(data, methods=("auto",), estimator=rotation)
-    for then, now in zip(before, (data.old, data.new, data.queries_old, data.queries_new, data.relevance), strict=True):
+    for then, now in zip(before, parts, strict=True):
         np.testing.assert_array_equal(then, now)
 
 
@@ -166,9 +170,13 @@ def test_the_librarys_own_alignments_are_evaluated():
     methods = {one.option.method for one in result.report.pools[0].options} - {""}
     assert {"procrustes", result.report.method} <= methods
     assert result.report.reason
-    assert usual_methods()[0] == "auto"
-    assert set(usual_methods()) >= {"procrustes", "ridge", "procrustes_ridge", "whitened_ridge"}
+    assert USUAL[0] == "auto"
+    assert set(USUAL) >= {"procrustes", "ridge", "procrustes_ridge", "whitened_ridge"}
     assert result.worth.shape == (300,)
+
+
+def asked(n=5, *, width=3, store=200, **given):
+    return Search(np.ones((n, width)), np.ones((store, 4)), **given)
 
 
 @pytest.mark.parametrize(
@@ -180,17 +188,22 @@ def test_the_librarys_own_alignments_are_evaluated():
         ({"new": np.ones((150, 3)), "rows": np.arange(150) + 100}, "'rows' are 150 ints from 0 to 199"),
         ({"new": np.full((200, 3), np.nan)}, "new"),
         ({"new": np.empty((200, 0))}, "new"),
-        ({"relevance": np.array([[0, 0, 1]])}, "queries_new"),
-        ({"queries_old": np.ones((5, 4))}, "queries_new"),
-        ({"queries_old": np.ones((5, 4)), "queries_new": np.ones((6, 3))}, "5 and 6"),
-        ({"queries_old": np.ones((5, 9)), "queries_new": np.ones((5, 3))}, "queries_old"),
-        ({"metric": "accuracy"}, "ndcg@10"),
-        ({"document_field": np.zeros(200)}, "go together"),
-        ({"query_field": np.zeros(5), "document_field": np.zeros(200)}, "needs queries: 'queries_new'"),
+        ({"queries_old": np.ones((5, 4))}, "need the new model's too: 'asked'"),
+        ({"queries_old": np.ones((5, 4)), "asked": asked(6)}, "5 and 6"),
+        ({"queries_old": np.ones((5, 9)), "asked": asked()}, "queries_old"),
+        ({"asked": asked(width=4)}, "queries"),
         (
-            {"queries_new": np.ones((5, 3)), "query_field": np.zeros(5), "document_field": np.zeros(5)},
-            r"'document_field' of evaluate_upgrade needs shape \(200,\)",
+            {"asked": asked(store=100)},
+            r"a Search among the 200 rows .* Got Search among rows of shape \(100, 4",
         ),
+        ({"asked": np.ones((5, 3))}, "Got ndarray"),
+        ({"asked": asked(relevance=np.array([[0, 200, 1]]))}, "200"),
+        ({"asked": asked(weight=np.ones(4))}, "weight"),
+        ({"metric": "accuracy"}, "ndcg@10"),
+        ({"asked": asked(document_field=np.zeros(200))}, "go together"),
+        ({"asked": asked(query_field=np.zeros(5), document_field=np.zeros(5))}, "200 and 5"),
+        ({"asked": Rows(np.ones((5, 3)), np.ones(5), reference=Rows(np.ones((200, 4))))}, "go together"),
+        ({"asked": Rows(np.ones((5, 3)), np.ones(5), reference=Rows(np.ones((200, 4)), np.ones(9)))}, "200 and 9"),
     ],
 )
 def test_bad_input_is_refused(given, words):
@@ -258,7 +271,7 @@ def test_a_method_that_judged_queries_clearly_prefer_is_the_one_that_is_saved():
 
 
 def test_without_judgements_the_first_method_is_taken():
-    data = made_upgrade(queries_old=None, queries_new=None, relevance=None)
+    data = made_upgrade(queries_old=None, asked=None)
     report = evaluate_upgrade(data, methods=("auto", "rotation"), estimator=scrambled_or_rotation).report
     assert report.translation == next(one.option for one in report.pools[0].options if one.option.translates)
     assert report.cross_fitted_gain is None
@@ -274,14 +287,14 @@ def by_label():
     from fixtures.made_upgrade import made_texts
 
     texts, _ = made_texts(600, 0)
-    data = made_upgrade(queries_old=None, queries_new=None, relevance=None)
+    data = made_upgrade(queries_old=None, asked=None)
     return data.old, data.new, np.argmax(texts, axis=1)
 
 
 def test_labels_take_the_place_of_judgements():
     old, new, labels = by_label()
     data = UpgradeData.from_labels(old, new[:400], labels, np.arange(400))
-    assert (data.metric, data.judged, len(data.queries_new), len(data.old), len(data.new)) == (
+    assert (data.metric, data.judged, data.asked.n, len(data.old), len(data.new)) == (
         "1nn_accuracy", True, 80, 520, 320,
     )  # fmt: skip
     np.testing.assert_array_equal(data.old, old[data.row_numbers])
@@ -291,21 +304,21 @@ def test_labels_take_the_place_of_judgements():
     report = evaluate_upgrade(data, methods=("auto",), estimator=rotation).report
     assert [pool.rows for pool in report.pools] == [520, 107]
     alignment = Rotation().fit(data.old[data.paired], data.new)
-    D, Q = alignment.encode_old(data.old), alignment.encode_new(data.queries_new)
+    D, Q = alignment.encode_old(data.old), alignment.encode_new(data.asked.X)
     D, Q = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (D, Q))
-    right = [data.document_label[np.argmax(D @ q)] == label for q, label in zip(Q, data.query_label, strict=True)]
+    labels = data.asked.reference.y
+    right = [labels[np.argmax(D @ q)] == label for q, label in zip(Q, data.asked.y, strict=True)]
     assert report.pools[0].find(TRANSLATE).score.value == pytest.approx(np.mean(right))
     assert any(one.option.kind == MIX for one in report.pools[1].options)
 
 
 def test_labels_that_no_row_has_are_refused():
     old, new, labels = by_label()
-    given = {"queries_old": old[:50], "queries_new": new[:50], "document_label": labels}
+    asked, queries = Rows(new[:50], labels[:50], reference=Rows(old, labels)), old[:50]
+    strangers = replace(asked, y=labels[:50] + 100)
     with pytest.raises(InvalidInputError, match="has the label of a query"):
-        evaluate_upgrade(UpgradeData(old, new, query_label=labels[:50] + 100, **given), estimator=rotation)
+        evaluate_upgrade(UpgradeData(old, new, asked=strangers, queries_old=queries), estimator=rotation)
     with pytest.raises(InvalidInputError, match="scored by '1nn_accuracy'"):
-        UpgradeData(old, new, query_label=labels[:50], metric="mrr@10", **given)
-    with pytest.raises(InvalidInputError, match="go together"):
-        UpgradeData(old, new, **given)
+        UpgradeData(old, new, asked=asked, queries_old=queries, metric="mrr@10")
     with pytest.raises(InvalidInputError, match="one for each of 600 rows"):
         UpgradeData.from_labels(old, new, labels[:10])

@@ -24,8 +24,8 @@ def folder(tmp_path):
     write_vectors(tmp_path / "old.parquet", DATA.old, {"id": IDS, "part": np.arange(N) % 2})
     write_vectors(tmp_path / "new.parquet", DATA.new[order], {"id": IDS[DATA.paired][order]})
     write_vectors(tmp_path / "q_old.parquet", DATA.queries_old, {"id": QUERY_IDS, "part": np.arange(M) % 2})
-    write_vectors(tmp_path / "q_new.parquet", DATA.queries_new[asked], {"id": QUERY_IDS[asked]})
-    lines = [f"{QUERY_IDS[q]}\t{IDS[d]}\t{g}\n" for q, d, g in DATA.relevance]
+    write_vectors(tmp_path / "q_new.parquet", DATA.asked.queries[asked], {"id": QUERY_IDS[asked]})
+    lines = [f"{QUERY_IDS[q]}\t{IDS[d]}\t{g}\n" for q, d, g in DATA.asked.relevance]
     (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(lines))
     return tmp_path
 
@@ -46,25 +46,25 @@ def test_rows_are_joined_by_their_ids(folder):
     np.testing.assert_array_equal(data.old, DATA.old)
     np.testing.assert_array_equal(data.new, DATA.new)
     np.testing.assert_array_equal(data.paired, DATA.paired)
-    np.testing.assert_array_equal(data.queries_new, DATA.queries_new)
-    np.testing.assert_array_equal(data.relevance, DATA.relevance)
+    np.testing.assert_array_equal(data.asked.queries, DATA.asked.queries)
+    np.testing.assert_array_equal(data.asked.relevance, DATA.asked.relevance)
     assert said == ("200 rows are paired by their 'id'.", "80 queries are paired by their 'id'.")
 
 
 def test_without_judgements_queries_are_joined_alike(folder):
     data, _ = read_upgrade(files(folder, relevance=None))
-    np.testing.assert_array_equal(data.queries_new, DATA.queries_new)
-    assert data.relevance is None
+    np.testing.assert_array_equal(data.asked.queries, DATA.asked.queries)
+    assert data.asked.relevance is None
     alone, _ = read_upgrade(files(folder, relevance=None, queries_old=None, queries_new=None))
-    assert alone.queries_new is None
+    assert alone.asked is None
 
 
 def test_the_old_models_queries_may_be_missing(folder):
     data, _ = read_upgrade(files(folder, queries_old=None))
     assert data.queries_old is None
     row = {name: i for i, name in enumerate(read_columns(folder / "q_new.parquet"))}
-    wanted = {(row[str(QUERY_IDS[q])], d) for q, d, _ in DATA.relevance}
-    assert {(q, d) for q, d, _ in data.relevance.tolist()} == wanted
+    wanted = {(row[str(QUERY_IDS[q])], d) for q, d, _ in DATA.asked.relevance}
+    assert {(q, d) for q, d, _ in data.asked.relevance.tolist()} == wanted
 
 
 def read_columns(path):
@@ -75,10 +75,10 @@ def read_columns(path):
 
 def test_filters_and_weights_are_read(folder):
     data, _ = read_upgrade(files(folder, filter="part"))
-    assert data.query_field.tolist()[:2] == ["0", "1"]
+    assert data.asked.query_field.tolist()[:2] == ["0", "1"]
     within, _ = read_upgrade(files(folder, filter="part=1"))
-    assert within.document_field.tolist() == (np.arange(N) % 2 == 1).tolist()
-    assert within.query_field.all()
+    assert within.asked.document_field.tolist() == (np.arange(N) % 2 == 1).tolist()
+    assert within.asked.query_field.all()
 
 
 def test_rows_without_ids_are_paired_in_their_order(tmp_path):
@@ -162,7 +162,7 @@ def test_rows_of_the_new_model_alone_are_left_out_and_counted(folder):
 
 
 def test_judged_queries_need_both_models(folder):
-    write_vectors(folder / "q_new.parquet", DATA.queries_new[:70], {"id": QUERY_IDS[:70]})
+    write_vectors(folder / "q_new.parquet", DATA.asked.queries[:70], {"id": QUERY_IDS[:70]})
     with pytest.raises(InvalidInputError, match="lacks 10 of the queries"):
         read_upgrade(files(folder))
 
@@ -182,7 +182,7 @@ def test_options_that_do_not_go_together_are_refused(folder, given, words):
 
 def test_the_order_of_re_embedding_names_rows_by_their_ids(folder):
     worth = np.random.default_rng(0).random(N)
-    assert write_order(folder / "order.csv", files(folder), worth) == N
+    assert write_order(folder / "order.csv", files(folder), worth, np.arange(N)) == N
     with (folder / "order.csv").open() as file:
         rows = list(csv.reader(file))
     assert rows[0] == ["id", "worth"]

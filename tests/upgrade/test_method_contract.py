@@ -9,6 +9,7 @@ import pytest
 
 from firstk._base.json_records import settings_of
 from firstk.contracts import AlignmentMethod, AlignmentRows, AlignmentSolution
+from firstk.exceptions import InvalidInputError
 from firstk.upgrade.methods import AUTO, PUBLIC, resolve, restore
 from upgrade.pairs import moments_of, pairs
 
@@ -78,11 +79,31 @@ def test_maps_for_comparing_order_neighbors_as_the_whole_code_does(name, p, q):
     )
 
 
-def test_every_method_has_a_file_a_test_and_a_line_in_the_docs():
+WRONG = {
+    "ridge": {"shrinkage": [-0.1, 1.1, np.nan, "much", None, True]},
+    "reduced_rank": {"rank": [0, 1.5, "many", True], "shrinkage": [2]},
+    "procrustes_ridge": {"shrinkage": [2]},
+    "cca": {"shrinkage": [2], "power": [-1], "center": ["yes"]},
+    "whitened_ridge": {"shrinkage": [-1], "whitening": [2.0]},
+    "lambda_orthogonal": {"threshold": [-1, np.inf, "little"], "max_iter": [0]},
+    "low_rank_affine": {"rank": [0], "epochs": [0], "learning_rate": [-1], "patience": [0.5]},
+    "residual_mlp": {"hidden": [0], "batch_size": [0]},
+    "procrustes": {},
+}
+
+
+@every_method
+def test_a_wrong_setting_is_named(name):
+    for setting, values in WRONG[name].items():
+        for value in values:
+            with pytest.raises(InvalidInputError, match=f"'{setting}' parameter of {PUBLIC[name].__name__} must be"):
+                PUBLIC[name](**{setting: value}).check()
+
+
+def test_every_method_has_a_test_and_a_line_in_the_docs():
     root = Path(__file__).parents[2]
     page = (root / "docs" / "alignment.md").read_text()
     for name in PUBLIC:
-        assert (root / "src" / "firstk" / "upgrade" / "methods" / f"{name}.py").is_file()
         assert (root / "tests" / "upgrade" / "methods" / f"test_{name}.py").is_file()
         assert f"| `{name}` |" in page
     assert set(AUTO) <= set(PUBLIC)

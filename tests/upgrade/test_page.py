@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
 from firstk.quality.paired import Difference
@@ -53,26 +54,16 @@ def test_the_page_leads_with_the_verdict_and_has_every_score(report):
     assert "http" not in re.sub(r"http-equiv", "", page)  # nothing is loaded
 
 
-def test_the_picture_has_a_point_for_each_option_that_is_drawn(report):
+def test_every_gain_is_drawn_on_one_axis_per_table(report):
     page = render_upgrade(verdict_of(report))
-    wide = page[page.index('class="plot wide"') : page.index('class="plot narrow"')]
-    points = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)" r="4" stroke-width', wide)
-    # Staying and translating twice, four mixes and re-embedding; the ring is around what is recommended.
-    assert len(points) == 2 + 2 + 4 + 1
-    assert wide.count('class="chosen"') == 1
-    across = [float(x) for x, _ in points[-5:]]
-    assert across == sorted(across)  # more rows are further right
-    gains = [one.gain.value for one in report.pools[1].options[-5:]]
-    up = [-float(y) for _, y in points[-5:]]
-    assert [sorted(gains).index(g) for g in gains] == [sorted(up).index(y) for y in up]
-
-
-def test_the_line_of_cost_has_no_translation_that_mixes_do_not_use(report):
-    page = render_upgrade(verdict_of(report))
-    wide = page[page.index('class="plot wide"') : page.index('class="plot narrow"')]
-    line = re.search(r'<polyline points="([^"]+)"', wide)[1].split()
-    assert report.translation.k is not None  # what is left of a mix is translated into the new space, without a k
-    assert len(line) == 4 + 1
+    drawn = [re.findall(r'<circle cx="([\d.]+)" cy="7" r="3"', table) for table in page.split("<table")[1:3]]
+    for pool, places in zip(report.pools, drawn, strict=True):
+        gains = [one.gain.value for one in pool.options if one.gain is not None]
+        assert len(places) == len(gains) > 3
+        across = np.array(list(map(float, places)))
+        slope = np.ptp(across) / np.ptp(gains)
+        np.testing.assert_allclose(across - across[0], slope * (np.array(gains) - gains[0]), atol=0.15)
+    assert page.count('class="chosen"') == 2  # the recommended translation, in both tables
 
 
 def test_the_heading_names_re_embedding_where_it_gains(report):
@@ -104,14 +95,14 @@ def test_tables_fit_the_width(report, browser, tmp_path, width):
     assert WebDriverWait(browser, 10).until(lambda page: page.execute_script(tables) == expected)
 
 
-def test_prices_are_on_the_axis(report):
+def test_prices_are_in_the_tables(report):
     page = render_upgrade(verdict_of(report, Terms(cost_per_million=20, rows=10_000_000)))
-    assert ", and its price" in page
-    assert ">200</text>" in page
+    assert "embedded (and the price)" in page
+    assert "10,000,000 (200)" in page
 
 
 def test_a_page_without_judgements_says_that_it_is_fidelity():
-    data = made_upgrade(n=300, queries_old=None, queries_new=None, relevance=None)
+    data = made_upgrade(n=300, queries_old=None, asked=None)
     report = evaluate_upgrade(data, methods=("auto",), estimator=rotation).report
     page = render_upgrade(verdict_of(report))
     assert "<h1>Find out what is relevant first</h1>" in page

@@ -58,9 +58,9 @@ ALL_PREFIXES, PER_OCTAVE = 32, 8
 # Products of one search, of queries, documents and columns, beyond which lengths are those of a `ladder` alone.
 MOST_PRODUCTS = 10_000_000_000
 # What the evaluation of searches takes on one core: for each number of the store, which is rounded, read back and laid
-# out for every point, and for each product of one search. Measured once: 215 processor seconds for 117,659 x 256
+# out for every point, and for each product of one search. Measured once: 119 processor seconds for 117,659 x 256
 # numbers and 400 queries.
-SECONDS_A_NUMBER, SECONDS_A_PRODUCT = 4.3e-6, 7e-9
+SECONDS_A_NUMBER, SECONDS_A_PRODUCT = 2.4e-6, 3.9e-9
 # A baseline whose scores differ by less than this share is no other code to speak of.
 AHEAD = 1e-3
 # Lengths at which a baseline keeps less of the score at full width than this are no advice, wherever it is ahead there.
@@ -114,7 +114,8 @@ def evaluate(
     baselines : bool or mapping from names to FittedEncoder
         Baselines to score as well. True: PCA and uncentred SVD of the rows of the fit, where the encoder holds their
         moments; plain truncation; random dimensions. Those that are ahead of the encoder
-        somewhere, or as good and simpler, are rounded too.
+        somewhere, or as good and simpler, are rounded too; of searches of more than 10^10 products the best of these
+        alone, and not to embedded bits.
     product_quantizer : bool
         Score product quantizers of the raw vectors too, where faiss is installed.
     draws : int
@@ -167,7 +168,7 @@ def evaluate(
         full_width_neighbors(fitted, data)  # once, before threads ask for them
     names = [resolve_precision(each, "evaluate") for each in dict.fromkeys(precisions)]
     usual = default_lengths(fitted)
-    if products(fitted, data) > MOST_PRODUCTS:
+    if long := products(fitted, data) > MOST_PRODUCTS:
         usual = tuple(k for k in usual if k in ladder(fitted.d)) if usual == finer_ladder(fitted.d) else usual
     lengths = [check_prefix(k, fitted.d, "evaluate") for k in (*(usual if ks is None else ks), *also)]
     grid = _Grid(fitted, data, name, sorted(set(lengths)), names, ks is not None, draws)
@@ -181,10 +182,15 @@ def evaluate(
         # The cells of bits are fitted while prefixes are swept.
         bits = any(precision.name == EMBEDDED for precision in names)
         found_sizes = beside.submit(lambda: (default_bytes(fitted) if sizes is None else sizes) if bits else ())
+        if long:  # one after the other: each holds some copies of many rows
+            found_sizes.result()
         found = grid.curves(others, progress)
         grid = replace(grid, sizes=tuple(found_sizes.result()))
     if (rounded or held is not None) and name not in OWN_METRICS:
         others = {code: others[code] for code in rivals(found, fitted, others, METRICS[name].raw(fitted, grid.asked))}
+        if long and others:  # one of them: each would take as long as the encoder itself
+            means = {code: np.mean([one.values[0].score for one in found if one.point.code == code]) for code in others}
+            others = {(best := max(means, key=means.__getitem__)): others[best]}
     if names and not any(precision.name == "float32" for precision in names):  # swept for `rivals` alone
         found = [one for one in found if one.point.code]
     found += grid.rounded(others if rounded else {}, progress)
@@ -566,7 +572,8 @@ class _Grid:
                     yield name, partial(self._made, self._rounded, code, encoder, precision, lengths)
 
         def jobs() -> Iterator[Job]:
-            if bits:  # first, as these take longest
+            # First, as these take longest; of a long search they would take half of the time.
+            if bits and products(self.encoder, self.data) <= MOST_PRODUCTS:
                 for code, baseline in rivals.items():
                     strings = partial(self._strings, baseline, code)
                     yield f"{code}, embedded bits", partial(self._made, self._bits, strings, code, coarser)

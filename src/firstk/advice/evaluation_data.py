@@ -317,7 +317,7 @@ def training_parts(encoder: FittedEncoder, stream: Stream, nan: str = "refuse") 
                 parts = draw(stream.rows, count / stream.rows, SEED if seed is None else seed)
                 both, alone, start = Fingerprint(), Fingerprint(), 0  # with labels, and of the vectors alone
                 for batch in stream.batches():
-                    rest = dict(parts.split(batch, start).rest)
+                    rest = dict(parts.split(batch, start)[0])
                     start += len_of(batch)
                     if not len_of(rest):
                         continue

@@ -115,7 +115,9 @@ class Codebooks:
         share = np.full(len(Z), 1.0 / len(Z)) if weight is None else weight / weight.sum()
         left, scale = as_integers(Z)
         rows = 1 / np.square(share).sum()
-        errors = [share @ np.square(Z - share @ Z)]
+        apart = Z - share @ Z
+        errors = [share @ np.square(apart, out=apart)]
+        del apart
         costs, bits = errors[0] ** TAU, np.full(len(WIDTHS), _FIRST_BITS)
         books: list[np.ndarray] = []
         steps, windows = [], []
@@ -126,10 +128,15 @@ class Codebooks:
             means, owner = k_means(left[:, window], share)
             step = max(1.0, np.ceil(np.abs(means).max() / STEPS))
             rounded = np.rint(means / step)
+            # In place, as rows are many.
             others = _left_over(left[:, window], means, owner, share)
-            left[:, window] = np.rint(others) + (means - step * rounded)[owner]
+            np.rint(others, out=others)
+            others += (means - step * rounded)[owner]
+            left[:, window] = others
+            others /= scale
             error = errors[-1].copy()
-            error[window] = share @ np.square(left[:, window] / scale)
+            error[window] = share @ np.square(others, out=others)
+            del others
             worth = bits_worth(errors[-1][window], float(error[window].sum()) / (1 + ENTRIES / rows))
             width = int(np.searchsorted(WIDTHS, window.stop - window.start))
             bits[: width + 1] = np.minimum(bits[: width + 1], worth)
@@ -205,18 +212,10 @@ class Codebooks:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the bytes of codes, uint8 of shape (n, levels), and what they leave over, (n, m).
 
-        Parameters
-        ----------
-        Z, doubt : as in `decided`
-        exact : callable, optional
-            Returns the rows of some numbers without doubt; those of `Z` if not given.
-        effort : int
-            How many candidates are kept after each byte (`_searched`).
-
-        Notes
-        -----
-        Products of matrices decide where their rounding cannot matter; rows for which it could are decided by sums in a
-        fixed order. So bytes do not depend on the rows beside them.
+        `Z` and `doubt` are those of `decided`; `exact` returns the rows of some numbers without doubt, and is `Z` if not
+        given; `effort` is how many candidates are kept after each byte (`_searched`). Products of matrices decide where
+        their rounding cannot matter; rows for which it could are decided by sums in a fixed order. So bytes do not
+        depend on the rows beside them.
         """
         Z = np.asarray(Z, dtype=np.float64)
         exact = Z.__getitem__ if exact is None else exact
@@ -386,7 +385,9 @@ def _left_over(rows: np.ndarray, means: np.ndarray, owner: np.ndarray, share: np
     others = weight - share
     alone = others < 1e-6 * share
     factor = np.divide(weight, others, out=np.ones(len(share)), where=~alone)
-    found = (rows - means[owner]) * factor[:, None]
+    found = means[owner]
+    np.subtract(rows, found, out=found)
+    found *= factor[:, None]
     if alone.any():
         found[alone] = rows[alone] - means[runner_up(rows[alone], means, owner[alone])]
     return found

@@ -39,7 +39,7 @@ _BLOCK_NUMBERS = 4_000_000
 class Embedded:
     """Bits for coordinates by what they are worth, so that every prefix of the bytes is a code.
 
-    It satisfies :class:`firstk.data.precision.Precision`, with one difference: the size of a stored code is `bytes`,
+    It satisfies :class:`firstk.data.precision.Rounded`, with one difference: the size of a stored code is `bytes`,
     whatever the number of coordinates, and coordinates that get no bit are restored as their mean.
 
     Parameters

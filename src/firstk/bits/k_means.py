@@ -30,14 +30,17 @@ def as_integers(rows: np.ndarray) -> tuple[np.ndarray, float]:
 
 def k_means(rows: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the centroids of integer rows with weights, integers of shape (256, m), and the nearest of each row."""
-    longest = np.sqrt(np.square(rows).sum(axis=1).max())
-    coarse = np.rint(rows.T * min(1.0, 2.0 ** np.floor(np.log2(_LONGEST / max(longest, 1.0)))))
-    doubled = np.vstack([2 * coarse, np.ones(len(rows))]).astype(np.float32)
+    # Sums of integers are exact in any order. Large arrays are changed in place: there are few copies of the rows.
+    longest = np.sqrt(np.einsum("ij,ij->i", rows, rows).max())
+    coarse = np.array(rows.T, order="C")
+    coarse *= min(1.0, 2.0 ** np.floor(np.log2(_LONGEST / max(longest, 1.0))))
+    np.rint(coarse, out=coarse)
+    doubled = np.ones((len(coarse) + 1, len(rows)), dtype=np.float32)
+    np.multiply(coarse, 2, out=doubled[:-1], casting="same_kind")
     # Few coordinates of large variance first: groups found there are good starts for all of them.
-    m = len(coarse)
+    m, owner = len(coarse), np.zeros(0, dtype=np.int64)
     centroids = coarse[:, np.linspace(0, len(rows) - 1, ENTRIES).astype(np.int64)].T.copy()
-    largest = np.argsort(-np.square(coarse).sum(axis=1), kind="stable")
-    owner = np.zeros(0, dtype=np.int64)
+    largest = np.argsort(-np.einsum("ij,ij->i", coarse, coarse), kind="stable")
     for width in (*(w for w in _WIDTHS if w < m), m):
         seen = np.sort(largest[:width])
         some, columns = (doubled, coarse) if width == m else (doubled[[*seen, m]], coarse[seen])
@@ -49,7 +52,8 @@ def k_means(rows: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray
                 break
         centroids[:, seen] = means(columns, share, owner, centroids[:, seen])
     owner = nearest(doubled, centroids)
-    return means(np.ascontiguousarray(rows.T), share, owner, np.zeros(centroids.shape), fill=False), owner
+    coarse[...] = rows.T
+    return means(coarse, share, owner, np.zeros(centroids.shape), fill=False), owner
 
 
 def nearest(doubled: np.ndarray, centroids: np.ndarray) -> np.ndarray:

@@ -67,7 +67,7 @@ class EmbeddedQuantizer:
         With the cells; saved, it gives the same quantizer when it is loaded.
     embedded : Embedded
         Codes as bytes, without vectors and metric: which bits and codebooks there are. A
-        :class:`firstk.data.precision.Precision`.
+        :class:`firstk.data.precision.Rounded`.
     metric : {"cosine", "inner_product", "l2"}
         What `decode`, `encode_query` and `scores` serve; the bytes are the same for all.
 

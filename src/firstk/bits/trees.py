@@ -130,11 +130,8 @@ class Trees:
 def wrong_trees(trees: Trees, d: int) -> str:
     """Say what makes arrays no trees of d coordinates; nothing where they are trees."""
     depth = trees.distortion.shape[-1] - 1 if trees.distortion.ndim else 0
-    shapes = {
-        "centroids": (d, 2 ** (depth + 1) - 1),
-        "squares": (d, 2 ** (depth + 1) - 1),
-        "distortion": (d, depth + 1),
-    }
+    cells = (d, 2 ** (depth + 1) - 1)
+    shapes = {"centroids": cells, "squares": cells, "distortion": (d, depth + 1)}
     if not 1 <= depth <= DEPTH:
         return f"trees of depth {depth}, where 1 to {DEPTH} are possible"
     for name, shape in shapes.items():

@@ -113,11 +113,11 @@ def curve(
     from firstk._base.checks import check_choice
     from firstk.advice.evaluation_data import read_for
     from firstk.advice.fit_report import report_on
-    from firstk.advice.threshold import matched_threshold
     from firstk.data.task import Pairs
     from firstk.encoder.fitted import FittedEncoder
     from firstk.metrics.curve import METRICS
     from firstk.metrics.same_axes import same_axes
+    from firstk.metrics.threshold import matched_threshold
 
     # Options are checked before anything is read.
     check_new(report, force=force)

@@ -17,11 +17,11 @@ from firstk.exceptions import TrainingWarning
 if TYPE_CHECKING:
     from firstk.advice.report import Page
     from firstk.advice.text_neighbors import TextNeighbors
-    from firstk.contracts import ObjectiveName
     from firstk.data import LabelledTexts
     from firstk.data.task import Rows
     from firstk.encoder.fitted import FittedEncoder
     from firstk.estimator.prefix_encoder import PrefixEncoder
+    from firstk.objectives import ObjectiveName
     from firstk.quality.choice import Offer
     from firstk.quality.evaluation import Evaluation
 

@@ -7,9 +7,10 @@ Of embedded codes (`firstk.bits`) every prefix of the bytes is a code: bytes, no
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,38 +25,87 @@ STEPS = 127
 GAUSSIAN_STEP = 0.3352
 
 
-class Precision(Protocol):
-    """A storage format of codes.
+class Rounded:
+    """A precision that rounds each coordinate by itself: its size, its checks and its record.
 
-    ``fit`` returns the same precision fitted on codes like those that will be stored; ``record`` returns the fitted
-    state as JSON values.
+    What was fitted are the fields of a dataclass, all None before.
+
+    Attributes
+    ----------
+    name : str
+        Name in `PRECISIONS`.
+    bits : int
+        Of a coordinate.
+    dtype : str
+        Of stored codes.
     """
 
-    @property
-    def name(self) -> str:
-        """Name in `PRECISIONS`."""
+    name: str
+    bits: int
+    dtype: str = "uint8"
+
+    @abstractmethod
+    def fitted(self, Z: np.ndarray) -> Self:
+        """Return this precision fitted on codes."""
+
+    @abstractmethod
+    def rounded(self, Z: np.ndarray) -> np.ndarray:
+        """Return codes as they are stored."""
+
+    @abstractmethod
+    def numbers(self, stored: np.ndarray) -> np.ndarray:
+        """Return what stored codes stand for."""
 
     def bytes_per_vector(self, k: int) -> int:
-        """Bytes of a code of k coordinates."""
+        """Bytes of a code of k coordinates, rounded up."""
+        if not is_int(k) or k < 1:
+            raise bad_parameter("k", "bytes_per_vector", "an int of at least 1", k)
+        return -(-self.bits * int(k) // 8)
 
-    def fit(self, Z: ArrayLike) -> Precision:
-        """Return this precision with scale and threshold fitted on codes; a sample of them is enough."""
+    def fit(self, Z: ArrayLike) -> Self:
+        """Return this precision fitted on codes like those that will be stored; a sample of them is enough."""
+        Z = check_matrix(Z, f"{self.name}.fit", "Z")
+        _largest(Z, "float32")
+        return self.fitted(Z)
 
     def quantise(self, Z: ArrayLike) -> np.ndarray:
         """Return codes as they are stored."""
+        mean = self.state().get("mean")
+        return self.rounded(check_matrix(Z, f"{self.name}.quantise", "Z", width=None if mean is None else len(mean)))
 
     def clipped(self, Z: ArrayLike) -> int:
-        """Count the entries that `quantise` would clip because they are out of range."""
+        """Count the entries that `quantise` would clip because they are out of range; of most precisions none."""
+        return 0
 
     def restore(self, stored: ArrayLike) -> np.ndarray:
-        """Return stored codes as float32."""
+        """Return stored codes as float32; raise InvalidInputError for a wrong dtype or shape."""
+        stored, mean = np.asarray(stored), self.state().get("mean")
+        width = None if mean is None else self.bytes_per_vector(len(mean))
+        if stored.dtype != np.dtype(self.dtype) or stored.ndim != 2 or stored.shape[1] != (width or stored.shape[1]):
+            raise InvalidInputError(
+                f"The precision '{self.name}' restores codes stored as {self.dtype} of shape (n, {width or 'k'}). "
+                f"Got {stored.dtype} of shape {stored.shape}."
+            )
+        return self.numbers(stored).astype(np.float32, copy=False)
+
+    def state(self) -> dict[str, Any]:
+        """Return what was fitted; raise InvalidInputError before the fit."""
+        held = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "name"}  # type: ignore[arg-type]
+        if any(value is None for value in held.values()):
+            raise InvalidInputError(
+                f"The precision '{self.name}' must be fitted before use: PRECISIONS['{self.name}'].fit(Z), with codes "
+                "like those that will be stored."
+            )
+        return held
 
     def record(self) -> dict[str, object]:
         """Return the fitted state as JSON values, from which ``read_precision`` rebuilds the precision."""
+        state = {key: held.tolist() if isinstance(held, np.ndarray) else held for key, held in self.state().items()}
+        return {"precision": self.name} | state
 
 
 @dataclass(frozen=True)
-class Floating:
+class Floating(Rounded):
     """Floating-point numbers, rounded to the nearest; nothing is fitted.
 
     Examples
@@ -66,41 +116,38 @@ class Floating:
 
     name: str
 
-    def bytes_per_vector(self, k: int) -> int:
-        """Bytes of a code of k coordinates."""
-        return np.dtype(self.name).itemsize * _checked_k(k)
+    @property
+    def bits(self) -> int:  # type: ignore[override]
+        """Bits of a coordinate."""
+        return 8 * np.dtype(self.name).itemsize
 
-    def fit(self, Z: ArrayLike) -> Floating:
-        """Check the codes; there is nothing to fit."""
-        check_matrix(Z, f"{self.name}.fit", "Z")
+    @property
+    def dtype(self) -> str:  # type: ignore[override]
+        """Type of stored codes."""
+        return self.name
+
+    def fitted(self, Z: np.ndarray) -> Floating:
+        """Return itself: there is nothing to fit."""
         return self
 
-    def quantise(self, Z: ArrayLike) -> np.ndarray:
+    def rounded(self, Z: np.ndarray) -> np.ndarray:
         """Return codes in this type; raise InvalidInputError for numbers beyond its range."""
-        Z = check_matrix(Z, f"{self.name}.quantise", "Z")
         _largest(Z, self.name)
         return Z.astype(self.name)
 
-    def clipped(self, Z: ArrayLike) -> int:
-        """Return 0: numbers beyond the range raise an error."""
-        return 0
-
-    def restore(self, stored: ArrayLike) -> np.ndarray:
-        """Return stored codes as float32."""
-        return _checked_stored(stored, self.name, self.name).astype(np.float32)
-
-    def record(self) -> dict[str, object]:
-        """Return the name only, as nothing is fitted."""
-        return {"precision": self.name}
+    def numbers(self, stored: np.ndarray) -> np.ndarray:
+        """Return the numbers themselves."""
+        return stored.astype(np.float32)
 
 
 @dataclass(frozen=True)
-class Int8:
+class Int8(Rounded):
     """Integers from -127 to 127, times one scale for all coordinates.
 
-    The scale is the largest absolute entry divided by 127. A single scale cancels in every cosine: any engine that
-    takes int8 vectors can compare the stored integers directly, and nothing else has to be stored. A scale for each
-    coordinate would have to be applied before each comparison, and is no more accurate (docs/decisions/data.md).
+    The scale is the largest absolute entry divided by 127; larger entries in later codes are clipped. A single scale
+    cancels in every cosine: any engine that takes int8 vectors can compare the stored integers directly, and nothing
+    else has to be stored. A scale for each coordinate would have to be applied before each comparison, and is no more
+    accurate (docs/decisions/data.md).
 
     Examples
     --------
@@ -111,39 +158,28 @@ class Int8:
     """
 
     scale: float | None = None
-    name: str = field(default="int8", init=False)
+    name, bits, dtype = "int8", 8, "int8"
 
-    def bytes_per_vector(self, k: int) -> int:
-        """Bytes of a code of k coordinates."""
-        return _checked_k(k)
+    def fitted(self, Z: np.ndarray) -> Int8:
+        """Fit the scale."""
+        return Int8((_largest(Z, "float32") or 1.0) / STEPS)
 
-    def fit(self, Z: ArrayLike) -> Int8:
-        """Fit the scale on codes; larger entries in later codes are clipped to 127."""
-        largest = _largest(check_matrix(Z, "int8.fit", "Z"), "float32")
-        return Int8((largest or 1.0) / STEPS)
-
-    def quantise(self, Z: ArrayLike) -> np.ndarray:
+    def rounded(self, Z: np.ndarray) -> np.ndarray:
         """Return codes as int8."""
-        Z = check_matrix(Z, "int8.quantise", "Z")
-        steps = np.rint(Z / _fitted(self.scale, self.name))
+        steps = np.rint(Z / self.state()["scale"])
         return np.clip(steps, -STEPS, STEPS, out=steps).astype(np.int8)
 
     def clipped(self, Z: ArrayLike) -> int:
         """Count the entries that are clipped to 127 or -127."""
-        return int(np.count_nonzero(np.abs(Z) > (STEPS + 0.5) * _fitted(self.scale, self.name)))
+        return int(np.count_nonzero(np.abs(Z) > (STEPS + 0.5) * self.state()["scale"]))
 
-    def restore(self, stored: ArrayLike) -> np.ndarray:
-        """Return stored codes as float32."""
-        scale = np.float32(_fitted(self.scale, self.name))
-        return _checked_stored(stored, self.name, "int8").astype(np.float32) * scale
-
-    def record(self) -> dict[str, object]:
-        """Return the scale."""
-        return {"precision": self.name, "scale": _fitted(self.scale, self.name)}
+    def numbers(self, stored: np.ndarray) -> np.ndarray:
+        """Return the integers times the scale."""
+        return stored.astype(np.float32) * np.float32(self.state()["scale"])
 
 
 @dataclass(frozen=True, eq=False)
-class Int4:
+class Int4(Rounded):
     r"""Four bits per coordinate: 16 equal steps around the mean of each. Two coordinates make a byte.
 
     Coordinate j is stored as :math:`c = \lfloor (z - m_j) / s_j \rfloor + 8`, clipped to 0 ... 15, and restored as
@@ -164,22 +200,15 @@ class Int4:
 
     mean: np.ndarray | None = None
     step: np.ndarray | None = None
-    name: str = field(default="int4", init=False)
+    name, bits = "int4", 4
 
-    def bytes_per_vector(self, k: int) -> int:
-        """Bytes of a code of k coordinates, rounded up."""
-        return -(-_checked_k(k) // 2)
-
-    def fit(self, Z: ArrayLike) -> Int4:
-        """Fit the means and the steps on codes."""
-        Z = check_matrix(Z, "int4.fit", "Z")
-        _largest(Z, "float32")
+    def fitted(self, Z: np.ndarray) -> Int4:
+        """Fit the means and the steps."""
         return Int4(Z.mean(axis=0, dtype=np.float64), GAUSSIAN_STEP * Z.std(axis=0, dtype=np.float64))
 
-    def quantise(self, Z: ArrayLike) -> np.ndarray:
+    def rounded(self, Z: np.ndarray) -> np.ndarray:
         """Return codes as uint8 of shape (n, ceil(k / 2))."""
-        mean, step = _fitted(self.mean, self.name), _fitted(self.step, self.name)
-        Z = check_matrix(Z, "int4.quantise", "Z", width=len(mean))
+        mean, step = self.state().values()
         # A coordinate that did not vary has step 0, and is restored as its mean whatever is stored.
         levels = np.floor((Z - mean) / np.where(step > 0, step, np.inf)) + 8
         levels = np.clip(levels, 0, 15, out=levels).astype(np.uint8)
@@ -187,25 +216,15 @@ class Int4:
             levels = np.pad(levels, ((0, 0), (0, 1)))
         return np.asarray(levels[:, ::2] | levels[:, 1::2] << 4)
 
-    def clipped(self, Z: ArrayLike) -> int:
-        """Return 0: the outer steps are fitted to stand for all that lies beyond them."""
-        return 0
-
-    def restore(self, stored: ArrayLike) -> np.ndarray:
-        """Return stored codes as float32."""
-        mean, step = _fitted(self.mean, self.name), _fitted(self.step, self.name)
-        stored = _checked_stored(stored, self.name, "uint8", width=self.bytes_per_vector(len(mean)))
+    def numbers(self, stored: np.ndarray) -> np.ndarray:
+        """Return the middles of the steps."""
+        mean, step = self.state().values()
         levels = np.stack([stored & 15, stored >> 4], axis=2).reshape(len(stored), -1)[:, : len(mean)]
-        return (mean + (levels - 7.5) * step).astype(np.float32)
-
-    def record(self) -> dict[str, object]:
-        """Return the means and the steps."""
-        mean, step = _fitted(self.mean, self.name), _fitted(self.step, self.name)
-        return {"precision": self.name, "mean": mean.tolist(), "step": step.tolist()}
+        return np.asarray(mean + (levels - 7.5) * step)
 
 
 @dataclass(frozen=True, eq=False)
-class Binary:
+class Binary(Rounded):
     r"""One bit per coordinate: whether it lies above its mean. Eight bits make a byte, the first in the highest bit.
 
     A bit is restored as :math:`m_j \pm s`, with :math:`m_j` the mean of coordinate j and s the mean absolute deviation
@@ -222,40 +241,26 @@ class Binary:
 
     mean: np.ndarray | None = None
     scale: float | None = None
-    name: str = field(default="binary", init=False)
+    name, bits = "binary", 1
 
-    def bytes_per_vector(self, k: int) -> int:
-        """Bytes of a code of k coordinates, rounded up."""
-        return -(-_checked_k(k) // 8)
-
-    def fit(self, Z: ArrayLike) -> Binary:
-        """Fit the means and the mean absolute deviation on codes."""
-        Z = check_matrix(Z, "binary.fit", "Z")
-        _largest(Z, "float32")
+    def fitted(self, Z: np.ndarray) -> Binary:
+        """Fit the means and the mean absolute deviation."""
         mean = Z.mean(axis=0, dtype=np.float64)
         apart = Z - mean
         return Binary(mean, float(np.abs(apart, out=apart).mean()))
 
-    def quantise(self, Z: ArrayLike) -> np.ndarray:
+    def rounded(self, Z: np.ndarray) -> np.ndarray:
         """Return codes as packed bits, uint8 of shape (n, ceil(k / 8)); padding bits of the last byte are 0."""
-        mean = _fitted(self.mean, self.name)
-        return np.packbits(check_matrix(Z, "binary.quantise", "Z", width=len(mean)) > mean, axis=1)
+        return np.packbits(self.state()["mean"] < Z, axis=1)
 
-    def clipped(self, Z: ArrayLike) -> int:
-        """Return 0, as bits are never clipped."""
-        return 0
-
-    def restore(self, stored: ArrayLike) -> np.ndarray:
-        """Return stored codes as float32."""
-        mean, scale = _fitted(self.mean, self.name), _fitted(self.scale, self.name)
-        stored = _checked_stored(stored, self.name, "uint8", width=self.bytes_per_vector(len(mean)))
+    def numbers(self, stored: np.ndarray) -> np.ndarray:
+        """Return the means plus or minus the deviation."""
+        mean, scale = self.state().values()
         bits = np.unpackbits(stored, axis=1, count=len(mean)).view(bool)
         return np.where(bits, (mean + scale).astype(np.float32), (mean - scale).astype(np.float32))
 
-    def record(self) -> dict[str, object]:
-        """Return the means and the scale."""
-        return {"precision": self.name, "mean": _fitted(self.mean, self.name).tolist(), "scale": self.scale}
 
+Precision = Rounded | Embedded
 
 PRECISIONS: dict[str, Precision] = {
     "float32": Floating("float32"),
@@ -276,53 +281,24 @@ def read_precision(record: object) -> Precision:
     """Return the fitted precision that ``record()`` describes; raise InvalidInputError for anything else."""
     values = dict(record) if isinstance(record, Mapping) else {}
     name = values.pop("precision", None)
-    told = set(values) - ({CODEBOOKS} if name == "embedded" else set())  # there where codes have them
-    if not isinstance(name, str) or name not in _FIELDS or told != set(_FIELDS[name]):
-        raise InvalidInputError(f"A precision is read from the result of its record(). Got {record!r:.100}.")
-    if name == "embedded":
+    blank = PRECISIONS.get(name) if isinstance(name, str) else None
+    if isinstance(blank, Embedded) and set(values) - {CODEBOOKS} == set(FIELDS):  # there where codes have them
         return read_embedded(values)
-    scale = values.get("scale")
-    if name == "int8":
-        if not is_real(scale) or scale <= 0:
-            raise bad_parameter("scale", "a record of int8", "a positive number", scale)
-        return Int8(float(scale))
-    if name == "int4":
-        mean, step = (_numbers(values[part], part, "int4") for part in ("mean", "step"))
-        if len(mean) != len(step) or step.min() < 0:
-            raise bad_parameter("step", "a record of int4", "numbers of at least 0, as many as means", values["step"])
-        return Int4(mean, step)
-    if name == "binary":
-        # Codes that do not vary have deviation 0.
-        if not is_real(scale) or scale < 0:
-            raise bad_parameter("scale", "a record of binary", "a number of at least 0", scale)
-        return Binary(_numbers(values["mean"], "mean", "binary"), float(scale))
-    return PRECISIONS[name]
-
-
-def _numbers(values: object, name: str, precision: str) -> np.ndarray:
-    if not isinstance(values, (list, tuple)) or not values or not all(is_real(value) for value in values):
-        raise bad_parameter(name, f"a record of {precision}", "finite numbers, one for each coordinate", values)
-    return np.asarray(values, dtype=np.float64)
-
-
-# What the record of a precision holds besides its name.
-_FIELDS: dict[str, tuple[str, ...]] = {
-    "float32": (),
-    "float16": (),
-    "int8": ("scale",),
-    "int4": ("mean", "step"),
-    "binary": ("mean", "scale"),
-    "embedded": tuple(FIELDS),
-}
-
-
-def _fitted(value: Any, name: str) -> Any:
-    if value is None:
-        raise InvalidInputError(
-            f"The precision '{name}' must be fitted before use: "
-            f"PRECISIONS['{name}'].fit(Z), with codes like those that will be stored."
-        )
-    return value
+    if not isinstance(blank, Rounded) or set(values) != {part.name for part in fields(blank)} - {"name"}:  # type: ignore[arg-type]
+        raise InvalidInputError(f"A precision is read from the result of its record(). Got {record!r:.100}.")
+    owner, state = f"a record of {name}", dict[str, Any]()
+    for part, value in values.items():
+        if part == "scale":  # that of bits is 0 where codes do not vary
+            if not is_real(value) or value < 0 or (value == 0 and name != "binary"):
+                raise bad_parameter(part, owner, "a positive number", value)
+            state[part] = float(value)
+        else:
+            if not isinstance(value, (list, tuple)) or not value or not all(map(is_real, value)):
+                raise bad_parameter(part, owner, "finite numbers, one for each coordinate", value)
+            state[part] = np.asarray(value, dtype=np.float64)
+    if "step" in state and (len(state["mean"]) != len(state["step"]) or state["step"].min() < 0):
+        raise bad_parameter("step", owner, "numbers of at least 0, as many as means", values["step"])
+    return type(blank)(**state) if state else blank
 
 
 def _largest(Z: np.ndarray, name: str) -> float:
@@ -334,21 +310,3 @@ def _largest(Z: np.ndarray, name: str) -> float:
             f"{name} holds numbers up to {limit:.5g}; 'Z' has {largest:.5g}. Scale the vectors before the fit{wider}."
         )
     return largest
-
-
-def _checked_k(k: object) -> int:
-    if not is_int(k) or k < 1:
-        raise bad_parameter("k", "bytes_per_vector", "an int of at least 1", k)
-    return int(k)
-
-
-def _checked_stored(stored: ArrayLike, name: str, dtype: str, width: int | None = None) -> np.ndarray:
-    """Return stored codes as an array; raise InvalidInputError for a wrong dtype or shape."""
-    stored = np.asarray(stored)
-    if stored.dtype != np.dtype(dtype) or stored.ndim != 2 or (width is not None and stored.shape[1] != width):
-        wanted = f"(n, {width})" if width is not None else "(n, k)"
-        raise InvalidInputError(
-            f"The precision '{name}' restores codes stored as {dtype} of shape {wanted}. "
-            f"Got {stored.dtype} of shape {stored.shape}."
-        )
-    return stored

@@ -5,7 +5,7 @@ Stratified by class and centered on the training part, as in the experiments of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,106 +85,62 @@ def split(
     >>> np.bincount(parts.y_val)[:3].tolist()
     [18, 18, 18]
     """
-    X = check_matrix(X, "split")
-    counts = _counts(len(X), fractions)
-    labels = None if y is None else _check_labels(y, X, counts)
-    seeds = _generator(random_state).integers(2**31, size=2)
+    from sklearn.model_selection import train_test_split
 
-    rest, test = _cut(np.arange(len(X)), labels, counts[2], int(seeds[0]))
-    train, val = _cut(rest, labels, counts[1], int(seeds[1]))
+    X, allowed = check_matrix(X, "split"), "three numbers in [0, 1] that sum to 1, the first above 0"
+    shares = tuple(fractions) if isinstance(fractions, Iterable) else ()
+    if len(shares) != 3 or not all(is_real(f) and 0 <= f <= 1 for f in shares) or shares[0] <= 0:
+        raise bad_parameter("fractions", "split", allowed, fractions)
+    if abs(sum(shares) - 1) > 1e-6:
+        raise bad_parameter("fractions", "split", allowed, fractions)
+    n_val, n_test = round(len(X) * shares[1]), round(len(X) * shares[2])
+    for part, share, count in zip(_PARTS, shares, (len(X) - n_val - n_test, n_val, n_test), strict=True):
+        if share > 0 and count < 1:
+            raise InvalidInputError(
+                f"split leaves the {part} part empty: {share:g} of {len(X)} rows is {len(X) * share:g}. "
+                "Give more rows, or set that fraction to 0 (validation or test only)."
+            )
+    labels = None if y is None else np.asarray(y)
+    if labels is not None:
+        if labels.ndim != 1:
+            raise InvalidInputError(
+                f"split takes one label per row in 'y'. Got shape {labels.shape}; use y.ravel() or argmax(1)."
+            )
+        check_same_length(X, labels, "X", "y", "split")
+    rng = random_state  # None is fresh entropy, a Generator is used itself, a RandomState gives the seed
+    if isinstance(rng, np.random.RandomState):
+        rng = int(rng.randint(2**31))
+    elif not (rng is None or isinstance(rng, np.random.Generator) or (is_int(rng) and rng >= 0)):
+        allowed = "an int that is not negative, a numpy Generator or RandomState, or None"
+        raise bad_parameter("random_state", "split", allowed, random_state)
+    seeds = np.random.default_rng(rng).integers(2**31, size=2)
+
+    def cut(rows: np.ndarray, n_second: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Split rows at random in two, with exactly so many in the second part."""
+        if n_second == 0:
+            return np.random.default_rng(seed).permutation(rows), rows[:0]
+        strata = None if labels is None else labels[rows]
+        try:
+            first, second = train_test_split(rows, test_size=n_second, random_state=seed, stratify=strata)
+        except (ValueError, TypeError) as error:  # TypeError: labels of several kinds
+            raise InvalidInputError(
+                f"split stratifies by 'y' and cannot keep all classes in {len(rows)} rows with {n_second} taken out "
+                f"({str(error).rstrip('.')}). Drop or merge small classes and missing labels; for continuous targets "
+                "omit y and index them with index_train."
+            ) from None
+        return first, second
+
+    rest, test = cut(np.arange(len(X)), n_test, int(seeds[0]))
+    train, val = cut(rest, n_val, int(seeds[1]))
     # Rounding may leave a class without training rows.
     if labels is not None and len(lost := np.setdiff1d(labels, labels[train])):
         raise InvalidInputError(
             f"split leaves no training row of {len(lost)} classes (class {lost[0]!s} first): that part has "
             f"{len(train)} of {len(labels)} rows. Enlarge its fraction, or drop or merge small classes."
         )
-
     mean = np.zeros(X.shape[1], dtype=X.dtype)
     if centre:
         mean = X[train].mean(axis=0, dtype=np.float64).astype(X.dtype)
     X_train, X_val, X_test = (X[rows] - mean for rows in (train, val, test))
     y_train, y_val, y_test = (None if labels is None else labels[rows] for rows in (train, val, test))
     return Split(X_train, X_val, X_test, y_train, y_val, y_test, mean, train, val, test)
-
-
-def _counts(n: int, fractions: Sequence[float]) -> tuple[int, int, int]:
-    """Return the number of rows of each part."""
-    allowed = "three numbers in [0, 1] that sum to 1, the first above 0"
-    try:
-        shares = tuple(fractions)
-    except TypeError:
-        raise bad_parameter("fractions", "split", allowed, fractions) from None
-    if len(shares) != 3 or not all(is_real(f) and 0 <= f <= 1 for f in shares) or shares[0] <= 0:
-        raise bad_parameter("fractions", "split", allowed, fractions)
-    if abs(sum(shares) - 1) > 1e-6:
-        raise bad_parameter("fractions", "split", allowed, fractions)
-    n_val, n_test = round(n * shares[1]), round(n * shares[2])
-    counts = (n - n_val - n_test, n_val, n_test)
-    for part, share, count in zip(_PARTS, shares, counts, strict=True):
-        if share > 0 and count < 1:
-            raise InvalidInputError(
-                f"split leaves the {part} part empty: {share:g} of {n} rows is {n * share:g}. "
-                "Give more rows, or set that fraction to 0 (validation or test only)."
-            )
-    return counts
-
-
-def _check_labels(y: ArrayLike, X: np.ndarray, counts: tuple[int, int, int]) -> np.ndarray:
-    """Return labels as a vector after checking that every class has enough rows for all parts."""
-    y = np.asarray(y)
-    if y.ndim != 1:
-        raise InvalidInputError(
-            f"split takes one label per row in 'y'. Got shape {y.shape}; use y.ravel() or argmax(1)."
-        )
-    check_same_length(X, y, "X", "y", "split")
-    try:
-        classes, sizes = np.unique(y, return_counts=True)
-    except TypeError:
-        raise InvalidInputError(
-            "split takes labels of one kind in 'y'; it holds several (None?). Replace missing labels first."
-        ) from None
-    needed = sum(count > 0 for count in counts)
-    if sizes.min() < needed:
-        small = classes[sizes < needed]
-        raise InvalidInputError(
-            f"split stratifies by 'y' and needs at least {needed} rows of each class, one per part. "
-            f"Class {small[0]!s} has {sizes.min()} ({len(small)} of {len(classes)} classes are too small). "
-            "Drop or merge small classes; for continuous targets omit y and index them with index_train."
-        )
-    for part, count in zip(_PARTS, counts, strict=True):
-        if 0 < count < len(classes):
-            raise InvalidInputError(
-                f"split stratifies by 'y', but the {part} part has {count} rows for {len(classes)} classes. "
-                "Give more rows, a larger fraction, or leave y out."
-            )
-    return y
-
-
-def _cut(rows: np.ndarray, labels: np.ndarray | None, n_second: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Split `rows` at random in two, with exactly `n_second` rows in the second part."""
-    from sklearn.model_selection import train_test_split
-
-    if n_second == 0:
-        return np.random.default_rng(seed).permutation(rows), rows[:0]
-    strata = None if labels is None else labels[rows]
-    try:
-        first, second = train_test_split(rows, test_size=n_second, random_state=seed, stratify=strata)
-    except ValueError as error:
-        # The first split can use up a small class; which one depends on the sizes of all classes.
-        raise InvalidInputError(
-            f"split cannot keep all classes in {len(rows)} rows with {n_second} taken out ({error}) "
-            "Drop or merge small classes, or leave y out."
-        ) from None
-    return first, second
-
-
-def _generator(random_state: RandomState) -> np.random.Generator:
-    """Return a numpy Generator: None is fresh entropy, a Generator is used itself, a RandomState gives the seed."""
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31))
-    if random_state is None or (is_int(random_state) and random_state >= 0):
-        return np.random.default_rng(random_state)
-    allowed = "an int that is not negative, a numpy Generator or RandomState, or None"
-    raise bad_parameter("random_state", "split", allowed, random_state)

@@ -390,16 +390,19 @@ class FittedEncoder:
         near and far, is kept better without (figures in docs/decisions/bits.md).
         """
         X = sample["X"]
-        X = X.astype(np.float64) if is_sparse(X) else np.asarray(X, dtype=np.float64)
+
+        def rows() -> Any:  # not kept: they are large
+            return X.astype(np.float64) if is_sparse(X) else np.asarray(X, dtype=np.float64)
+
         weight = sample.get("weight")
         weight = None if weight is None else np.asarray(weight)
-        codes, shared = self.encode(X, owner="quantizer"), np.inf if shared_by is None else float(shared_by)
+        codes, shared = self.encode(rows(), owner="quantizer"), np.inf if shared_by is None else float(shared_by)
         cells = Embedded.fitted(codes, weight, codebooks=self.record.searched, shared_by=shared)
         queries = sample.get("queries")
         if queries is None or np.shape(queries)[0] < FEWEST_QUERIES:
             return cells.weighted(document_weights(cells))
         quantizer = EmbeddedQuantizer(replace(self, cells=cells, sample=None), cells.at(None), SEARCH_METRIC)
-        return cells.weighted(query_weights(quantizer, queries, X, None))
+        return cells.weighted(query_weights(quantizer, queries, rows(), None))
 
     def stored_once(self, axes: slice | np.ndarray) -> int:
         """Return the bytes, in float32, of what turns vectors into some coordinates: numbers that are not zero.
@@ -445,15 +448,9 @@ class FittedEncoder:
 
         Parameters
         ----------
-        path : path
-        curve : PrefixCurve, optional
-            Quality against k, kept with the model and shown on its card.
-        choice : Choice, optional
-            What to store, kept and shown with it.
-        source_model : str, optional
-            Name of the model that made the vectors.
-        extra : mapping of str or bytes, optional
-            What further files hold, by name; :func:`firstk.encoder.storage.folder.read_extra` reads them.
+        path, curve, choice, source_model, extra
+            As in :meth:`firstk.PrefixEncoder.save`; :func:`firstk.encoder.storage.folder.read_extra` reads further
+            files.
         """
         config, arrays, card = self._stored(curve, choice, source_model)
         return write_model(path, config, arrays, card=card, extra=extra)
@@ -466,9 +463,24 @@ class FittedEncoder:
     def _stored(
         self, curve: PrefixCurve | None, choice: Choice | None, source_model: str | None
     ) -> tuple[dict[str, Any], dict[str, np.ndarray], str]:
-        """Return the config and the arrays to save, and the card."""
+        """Return the config and the arrays to save, and the card; what is not given is as it was loaded."""
+        owner, record = "save", self.record
+        if curve is not None and not isinstance(curve, PrefixCurve):
+            raise bad_parameter("curve", owner, "a PrefixCurve or None", curve)
+        if curve is not None and curve.k[-1] > self.d:
+            raise bad_parameter("curve", owner, f"a curve of prefixes in [1, {self.d}] (the width)", curve)
+        if source_model is not None and (not isinstance(source_model, str) or not source_model.strip()):
+            raise bad_parameter("source_model", owner, "the name of a model, or None", source_model)
+        if choice is not None and not isinstance(choice, Choice):
+            raise bad_parameter("choice", owner, "a Choice or None", choice)
+        record = replace(
+            record,
+            curve=curve or record.curve_up_to(self.d),
+            # A choice goes with its curve: one that was loaded says nothing of a new one.
+            choice=choice or (record.choice_up_to(self.d) if curve is None else None),
+            source_model=source_model or record.source_model,
+        )
         arrays = {name: getattr(self, name) for name in _ARRAYS if getattr(self, name) is not None}
-        record = _provenance(self, curve, choice, source_model)
         # A number of numpy's, where n_components was one.
         shape = ModelShape(self.d, self.p, int(self.pinned), bool(self.normalized))
         if self.head is not None:
@@ -516,16 +528,31 @@ class FittedEncoder:
         try:
             shape, record = read_config(config, path)
             network, d, p = _restored_network(shape, arrays, module, path), shape.d, shape.p
-            cells = _restored_cells(arrays, d, path)
+            own = {name: arrays.pop(name) for name in list(arrays) if name.startswith(("trees.", "codebooks."))}
+            try:
+                cells = Embedded.from_arrays(own, d) if own else None
+            except ValueError as error:
+                raise CorruptModelError(f"'{path}' is a damaged firstk model: {error}.") from None
             learned = arrays.pop(_LEARNED, None)
             if learned is not None and not are_hashes(learned):
                 raise CorruptModelError(f"'{path}': array '{_LEARNED}' is no ascending list of hashes of 64 bits.")
             described = within(arrays, _PROFILE)
             arrays = {name: part for name, part in arrays.items() if not name.startswith(f"{_PROFILE}.")}
             _check_arrays(arrays, d, p, path, network)
+            head = None
+            if "head.weight" in arrays:
+                labels, q = shape.classes, len(arrays["head.offset"])
+                if labels is not None and len(labels) != q:
+                    raise CorruptModelError(f"'{path}' names {len(labels)} classes for a head of {q}.")
+                if labels is not None and not _of_one_kind(labels):
+                    raise CorruptModelError(
+                        f"'{path}' is a damaged firstk model: its classes are not labels of one kind."
+                    )
+                parts = {name: arrays.get(f"head.{name}") for name in (*_HEAD_ARRAYS, *_OWN_HEADS)}
+                head = Head(classes=None if labels is None else np.asarray(labels), **parts)  # type: ignore[arg-type]
             return cls(
                 **{name: arrays.get(name) for name in _ARRAYS},  # type: ignore[arg-type]
-                head=_restored_head(shape, arrays, path),
+                head=head,
                 normalized=shape.normalized,
                 pinned=shape.pinned,
                 record=record,
@@ -548,57 +575,6 @@ def check_fitted(encoder: object, owner: str, name: str = "encoder") -> FittedEn
     if not isinstance(found, FittedEncoder):
         raise bad_parameter(name, owner, "a FittedEncoder or a fitted PrefixEncoder", encoder)
     return found
-
-
-def _provenance(
-    encoder: FittedEncoder, curve: PrefixCurve | None, choice: Choice | None, source_model: str | None
-) -> FitRecord:
-    """Return the record to save: with what is given, else with what was loaded with the encoder."""
-    owner = "save"
-    if curve is not None and not isinstance(curve, PrefixCurve):
-        raise bad_parameter("curve", owner, "a PrefixCurve or None", curve)
-    if curve is not None and curve.k[-1] > encoder.d:
-        raise bad_parameter("curve", owner, f"a curve of prefixes in [1, {encoder.d}] (the width)", curve)
-    if source_model is not None and (not isinstance(source_model, str) or not source_model.strip()):
-        raise bad_parameter("source_model", owner, "the name of a model, or None", source_model)
-    if choice is not None and not isinstance(choice, Choice):
-        raise bad_parameter("choice", owner, "a Choice or None", choice)
-    record = encoder.record
-    return replace(
-        record,
-        curve=curve or record.curve_up_to(encoder.d),
-        # A choice goes with its curve: one that was loaded says nothing of a new one.
-        choice=choice or (record.choice_up_to(encoder.d) if curve is None else None),
-        source_model=source_model or record.source_model,
-    )
-
-
-def _restored_head(shape: ModelShape, arrays: Mapping[str, np.ndarray], path: str | Path) -> Head | None:
-    if "head.weight" not in arrays:
-        return None
-    labels, offset = shape.classes, arrays["head.offset"]
-    if labels is not None and len(labels) != len(offset):
-        raise CorruptModelError(f"'{path}' names {len(labels)} classes for a head of {len(offset)}.")
-    if labels is not None and not _of_one_kind(labels):
-        raise CorruptModelError(f"'{path}' is a damaged firstk model: its classes are not labels of one kind.")
-    classes = None if labels is None else np.asarray(labels)
-    return Head(
-        **{name: arrays[f"head.{name}"] for name in _HEAD_ARRAYS},
-        classes=classes,
-        own_weight=arrays.get("head.own_weight"),
-        own_offset=arrays.get("head.own_offset"),
-    )
-
-
-def _restored_cells(arrays: dict[str, np.ndarray], d: int, path: str | Path) -> Embedded | None:
-    """Take cells out of `arrays`; None of models that were saved without."""
-    own = {name: arrays.pop(name) for name in list(arrays) if name.startswith(("trees.", "codebooks."))}
-    if not own:
-        return None
-    try:
-        return Embedded.from_arrays(own, d)
-    except ValueError as error:
-        raise CorruptModelError(f"'{path}' is a damaged firstk model: {error}.") from None
 
 
 def _restored_network(

@@ -132,13 +132,3 @@ def restore_mlp(own: dict[str, np.ndarray], path: str | Path, *, layers: int, p:
     if not all(np.isfinite(part).all() for part in (*weights, *biases)):
         raise CorruptModelError(f"'{path}': its network holds NaN or infinity.")
     return TrainedMLP(weights, biases, normalize)
-
-
-def _chained(weights: Sequence[np.ndarray], biases: Sequence[np.ndarray], p: int) -> bool:
-    """Tell whether the first layer takes vectors of width p, and each further one the output of the one before."""
-    width = p
-    for W, b in zip(weights, biases, strict=True):
-        if W.dtype != np.float64 or b.dtype != np.float64 or b.ndim != 1 or W.shape != (len(b), width):
-            return False
-        width = len(b)
-    return len(weights) > 0

@@ -1,18 +1,17 @@
 """What "auto" stands for: settings chosen on held-out parts of the training data, by the objective's own curve.
 
 The sample behind the choice does not depend on how the data arrived, and neither do the folds, so nor does the choice.
-Candidates race (:mod:`firstk.estimator.race`). Folds share what they can: moments of a fold are those of the sample
-less those of what is held out, neighbors are mined once, and pencils that differ in their shrinkage share eigenvectors
-(:mod:`firstk.solvers.closed_form`).
+Candidates race over the folds: those that are clearly beaten drop out, and it ends when one is left (Maron and Moore
+1994, Hoeffding races; here the error of a difference is that of the bootstrap). Nothing is drawn anew, and no clock is
+read. Folds share what they can: moments of a fold are those of the sample less those of what is held out, neighbors are
+mined once, and pencils that differ in their shrinkage share eigenvectors (:mod:`firstk.solvers.closed_form`).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TypeVar
 
 import numpy as np
 
@@ -23,14 +22,13 @@ from firstk._base.rows import as_dense, distinct_rows
 from firstk.contracts import Objective, Rows
 from firstk.data import task
 from firstk.encoder.fitted import FittedEncoder
-from firstk.estimator.race import Fold, Folds, Race, Scores
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.bootstrap import resampled_scores
 from firstk.metrics.curve import per_row_scores, settled_metric
 from firstk.moments.moments import Moments
 from firstk.moments.pairs import PairMoments
 from firstk.moments.statistics import PartOf, RowSample, Statistics
-from firstk.quality.paired import DRAWS, TOLERANCE
+from firstk.quality.paired import DRAWS, OFTEN, TOLERANCE, select
 
 N_FOLDS = 5
 # Rows or pairs that a choice looks at: enough to rank settings, few enough to take seconds.
@@ -39,13 +37,19 @@ MOST_ROWS = 4096
 # fold needs to speak for them.
 UNSEEN_LOSS = 0.02
 FEWEST_SEEN = 10
+# Held-out rows that tell candidates apart.
+FEWEST_ROWS = 100
 # Memory that candidates which are solved at the same time may take, and how many p x p matrices one of them takes.
 _WORK_BYTES, _MATRICES = 2**28, 6
 
 Accumulate = Callable[[Rows], Moments | PairMoments]
 Prepare = Callable[[Objective, Statistics], object]
 Solve = Callable[[Objective, Statistics], FittedEncoder]
-Result = TypeVar("Result")
+# Rows to fit on, and rows to evaluate on.
+Fold = tuple[np.ndarray, np.ndarray]
+Folds = list[Fold]
+# Score of each candidate on a fold, shape (C,), and on resamples of its rows, shape (C, B), the same ones for all.
+Scores = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,7 @@ def choose(
     omega = objective.conventions.omega if omega is None else omega
     total = sum(map(len, folds))
     with statistics.sharing(), progress_bar(total * len(candidates), "choosing settings", "fit", verbose) as done:
-        trial = _Trial(statistics, n, accumulate, prepare, solve, omega, _FitProgress(done, len(candidates), total))
+        trial = _Trial(statistics, n, accumulate, prepare, solve, omega, done, len(candidates), total)
         race = Race(candidates, folds[0], trial.scores, UNSEEN_LOSS if folds[1] else TOLERANCE)
         # Of what loses little on unseen documents, the best on seen ones: nothing is given up there.
         chosen = Race(race.within(), folds[1], trial.scores, 0.0).won() if folds[1] else race.won()
@@ -138,23 +142,77 @@ def _shrunk_by_formula(objective: Objective, statistics: Statistics) -> Objectiv
     return None if settled.candidates() else settled
 
 
-class _FitProgress:
-    """Tell a bar of the fits that are done; those of candidates that dropped out count as done."""
+class Race:
+    """Held-out scores of candidates, fold by fold, of those that matter.
 
-    def __init__(self, done: Callable[..., None], candidates: int, folds: int):
-        self.done, self.candidates, self.folds, self.fold = done, candidates, folds, 0
+    A candidate drops out when it is behind by three standard errors more than may be lost: so a race ends in the choice
+    that all folds of all candidates lead to, but for differences that their noise would explain.
 
-    def over(self, results: Iterable[Result], count: int) -> Iterator[Result]:
-        """Give on the results of a fold, one by one; `count` of the candidates take part in it."""
-        self.fold += 1
-        self.done(0, fold=f"{self.fold} of {self.folds}")
-        for result in results:
-            yield result
-            self.done()
-        self.done(self.candidates - count)
+    Parameters
+    ----------
+    candidates : sequence of Objective
+    folds : list of (rows to fit on, rows to evaluate on)
+    score : callable
+        From some candidates and a fold to their scores.
+    most : float
+        What may be lost against the best.
+
+    Attributes
+    ----------
+    running : list of int
+        Places of the candidates that took part in all folds: those that may be chosen.
+    scores : ndarray of shape (folds, candidates)
+        NaN where a candidate did not take part.
+    """
+
+    def __init__(
+        self,
+        candidates: Sequence[Objective],
+        folds: Folds,
+        score: Callable[[Sequence[Objective], Fold], Scores],
+        most: float = TOLERANCE,
+    ):
+        self.candidates, self.most = candidates, most
+        # Those that shrink most are the simplest; of equal ones, as good as one another, those with most of the rest.
+        self.running = sorted(range(len(candidates)), key=lambda i: -candidates[i].tie_break[1])
+        self.scores = np.full((len(folds), len(candidates)), np.nan)
+        self._draws: list[np.ndarray] = []
+        rows = 0
+        for number, fold in enumerate(folds):
+            found, drawn = score([candidates[i] for i in self.running], fold)
+            self.scores[number, self.running] = found
+            self._draws = [*self._draws, drawn]
+            rows += len(fold[1])
+            if rows >= FEWEST_ROWS:
+                # Those that are clearly beaten drop out.
+                means, draws = self.means()[self.running], np.mean(self._draws, axis=0)
+                best = int(means.argmax())
+                error = (draws - draws[best]).std(axis=1)
+                kept = np.flatnonzero(means[best] - means <= self.most + OFTEN * error)
+                self.running = [self.running[int(i)] for i in kept]
+                self._draws = [drawn[kept] for drawn in self._draws]
+                if len(self.running) == 1:
+                    break
+
+    def won(self) -> Objective:
+        """Return the simplest of the candidates that are level with the best."""
+        order = [-self.candidates[i].tie_break[0] for i in self.running]
+        found = select(self.means()[self.running], np.mean(self._draws, axis=0), order=order, most=self.most)
+        return self.candidates[self.running[found.chosen]]
+
+    def within(self) -> list[Objective]:
+        """Return the candidates that lose no more than may be lost, clearly or not."""
+        means = self.means()[self.running]
+        return [
+            self.candidates[i] for i, mean in zip(self.running, means, strict=True) if mean >= means.max() - self.most
+        ]
+
+    def means(self) -> np.ndarray:
+        """Return the mean score of each candidate over the folds in which it took part."""
+        return np.asarray(np.nanmean(self.scores[: len(self._draws)], axis=0))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Trial:
     """Fit candidates on some rows of a sample and score them on others."""
 
@@ -164,7 +222,10 @@ class _Trial:
     prepare: Prepare
     solve: Solve
     omega: OmegaLike
-    progress: _FitProgress
+    done: Callable[..., None]  # tells a bar of fits; those of candidates that dropped out count as done
+    candidates: int
+    folds: int
+    fold: int = 0
 
     def scores(self, candidates: Sequence[Objective], fold: Fold) -> Scores:
         """Return the score of each candidate on one fold, and its scores on resampled rows.
@@ -178,26 +239,30 @@ class _Trial:
         moments = whole.shared("moments of the sample", lambda: self.accumulate(sample.take(every)))
         rest = moments.without(self.accumulate(sample.take(np.setdiff1d(every, kept))))  # type: ignore[arg-type]
         statistics = Statistics(rest, sample.part(kept), whole.n_features, part_of=PartOf(whole, kept))
-        data = _evaluation_data(statistics.sample.columns, self.statistics.sample.take(held))
-        work = partial(self._scored, statistics=statistics, data=data)
+        data = _evaluation_data(statistics.sample.columns, sample.take(held))
+
+        def share(candidate: Objective) -> None:
+            self.prepare(candidate, statistics)
+
+        def scored(candidate: Objective) -> tuple[float, np.ndarray]:
+            encoder = self.solve(candidate, statistics)
+            return weighted_score(encoder, data, settled_metric(encoder, data), self.omega)
+
         p = statistics.moments.p
         workers = min(cores(), len(candidates), _WORK_BYTES // (8 * _MATRICES * p * p))
         with statistics.sharing():
             if workers > 1:  # what candidates share; in the first fold neighbors are mined, by all cores together
-
-                def share(candidate: Objective) -> None:
-                    self.prepare(candidate, statistics)
-
-                deque(ordered_map(share, candidates, workers) if self.progress.fold else map(share, candidates), 0)
+                deque(ordered_map(share, candidates, workers) if self.fold else map(share, candidates), 0)
+            self.fold += 1
+            self.done(0, fold=f"{self.fold} of {self.folds}")
+            found = []
             # More cores than one each solve a candidate: eigensolvers gain little from several threads of BLAS.
-            results = ordered_map(work, candidates, workers) if workers > 1 else map(work, candidates)
-            scores, resampled = zip(*self.progress.over(results, len(candidates)), strict=True)
+            for result in ordered_map(scored, candidates, workers) if workers > 1 else map(scored, candidates):
+                found.append(result)
+                self.done()
+            self.done(self.candidates - len(candidates))
+        scores, resampled = zip(*found, strict=True)
         return np.array(scores), np.array(resampled)
-
-    def _scored(self, candidate: Objective, statistics: Statistics, data: task.Data) -> tuple[float, np.ndarray]:
-        encoder = self.solve(candidate, statistics)
-        metric = settled_metric(encoder, data)
-        return weighted_score(encoder, data, metric, self.omega)
 
 
 def _row_folds(sample: RowSample, n: int) -> Folds:
@@ -238,23 +303,18 @@ def _pair_folds(sample: RowSample, n: int) -> tuple[Folds, Folds]:
 
     The second are empty where there are too few such queries, and for scored pairs.
     """
-    document = _documents(sample["right"][:n])
-    unseen = _folds(document % N_FOLDS)
-    by_row = _folds(np.arange(n) % N_FOLDS)  # the order of a sample is a hash, so these are random folds
-    seen = [(kept, held[np.isin(document[held], document[kept])]) for kept, held in by_row]
-    speaks = "scores" not in sample and min(len(held) for _, held in seen) >= FEWEST_SEEN
-    return unseen, seen if speaks else []
-
-
-def _documents(right: np.ndarray) -> np.ndarray:
-    """Return a number for each pair's document, by first appearance in the sample, whose order is a hash."""
-    first, document = distinct_rows(right)
+    # A number for each pair's document, by first appearance in the sample, whose order is a hash.
+    first, document = distinct_rows(sample["right"][:n])
     if len(first) < N_FOLDS:
         raise InvalidInputError(
             f"Choosing 'auto' settings holds documents out and needs at least {N_FOLDS} different right sides. "
             f"Got {len(first)}: set shrinkage and neighbor_weight to numbers."
         )
-    return document
+    unseen = _folds(document % N_FOLDS)
+    by_row = _folds(np.arange(n) % N_FOLDS)  # the order of a sample is a hash, so these are random folds
+    seen = [(kept, held[np.isin(document[held], document[kept])]) for kept, held in by_row]
+    speaks = "scores" not in sample and min(len(held) for _, held in seen) >= FEWEST_SEEN
+    return unseen, seen if speaks else []
 
 
 def _evaluation_data(kept: Rows, held: Rows) -> task.Data:

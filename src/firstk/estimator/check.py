@@ -220,7 +220,13 @@ class NewRows:
                 f"{self.owner} takes one label or target for each row. Got {np.size(y):,} for {X.shape[0]:,} rows."
             )
         self.moments.update(X)
-        self.sample.update(columns, _priorities(columns))
+        # Rows are sampled by hashes of the vectors, so that labels do not change which are scored. Of the same vector
+        # with several labels, the last 16 bits tell which comes first, in any order of the rows.
+        priorities = row_priorities({"X": X})
+        if y is not None:
+            last = np.uint64(0xFFFF)
+            priorities = (priorities & ~last) | (row_priorities(columns) & last)
+        self.sample.update(columns, priorities)
         return self
 
     def profile(self, sizes: tuple[int, ...] | None = None, k: int | None = None) -> RowProfile:
@@ -237,38 +243,22 @@ class NewRows:
             )
         scatter = Scatter(self.moments.rows, self.moments.mean, self.moments.St)
         y = self.sample.columns.get("y")
+        among: tuple[int, ...] = SIZES
+        if sizes is not None:  # the largest number of rows that there are, and that the other profile has scores for
+            fitting = [size for size in sizes if size <= len(self.sample)]
+            if not fitting:
+                raise InvalidInputError(
+                    f"The profile of the fit has scores among {', '.join(map(str, sizes))} rows, and there are "
+                    f"{len(self.sample)} rows to check. Check more rows."
+                )
+            among = (max(fitting),)
         found = measure_profile(
-            self.encoder, self.sample["X"], y, scatter=scatter, sizes=self._sizes(sizes), held_out=True,
+            self.encoder, self.sample["X"], y, scatter=scatter, sizes=among, held_out=True,
             most_rows=MOST_OTHER_ROWS, k=k,
         )  # fmt: skip
         if found is None:
             raise InvalidInputError(f"All {self.moments.rows:,} rows are the same vector: there is nothing to check.")
         return found
-
-    def _sizes(self, known: tuple[int, ...] | None) -> tuple[int, ...]:
-        """Return the largest number of rows that there are, and that the other profile has scores for."""
-        if known is None:
-            return SIZES
-        fitting = [size for size in known if size <= len(self.sample)]
-        if not fitting:
-            raise InvalidInputError(
-                f"The profile of the fit has scores among {', '.join(map(str, known))} rows, and there are "
-                f"{len(self.sample)} rows to check. Check more rows."
-            )
-        return (max(fitting),)
-
-
-def _priorities(columns: dict[str, Any]) -> np.ndarray:
-    """Return hashes by which rows are sampled: those of the vectors, so that labels do not change which are scored.
-
-    Of the same vector with several labels, the last 16 bits tell which comes first, in any order of the rows.
-    """
-    by_vector = row_priorities({"X": columns["X"]})
-    if "y" not in columns:
-        return by_vector
-    last = np.uint64(0xFFFF)
-    mixed: np.ndarray = (by_vector & ~last) | (row_priorities(columns) & last)
-    return mixed
 
 
 def rows_and_labels(given: Any, name: str, owner: str) -> tuple[Any, Any]:
@@ -317,7 +307,17 @@ def check_rows(
             f"fitted on fewer than {ENOUGH} rows. Give rows of that time: "
             "against=, or fit and save it again."
         )
-    k = _length(encoder, then) if k is None else check_prefix(k, encoder.d, "check")
+    if k is None:
+        # The length that was recommended; else the shortest that keeps 95 % of the best recall at the fit.
+        choice, curve = encoder.record.choice_up_to(encoder.d), encoder.record.curve_up_to(encoder.d)
+        if choice is not None and choice.own is not None:
+            k = choice.own.point.k
+        elif curve is not None:
+            k = curve.smallest_lengths().get(KEEP)
+        if k is None:
+            scores = then.scores[RECALL].score[-1]
+            k = int(then.scores[RECALL].k[np.flatnonzero(scores >= KEEP * scores.max())[0]])
+    k = check_prefix(k, encoder.d, "check")
     now = rows.profile(tuple(then.scores[RECALL].sizes.tolist()), k)
     kept = tuple(
         found
@@ -328,8 +328,18 @@ def check_rows(
     if now.share is not None:  # of variance, in as many axes as today's rows would be given
         spectrum = eigvalsh(rows.moments.St)
         best = float(spectrum[-k:].sum() / spectrum.sum())
+    notes = []
+    if not then.held_out:
+        notes.append(
+            f"The profile of the fit is of {then.rows:,} of its own rows, on which a code is a little too good."
+        )
+    if missing := sorted(set(now.scores) - set(then.scores)):
+        notes.append(
+            f"No score by {', '.join(missing)} was saved with the model, so that labels are left out of the verdict: "
+            "save it with held_out=(X, y), or give rows of that time with labels (against)."
+        )
     return CheckReport(
-        verdict=_verdict(kept, tolerance),
+        verdict=verdict_of(kept, tolerance),
         k=k,
         rows=now.rows,
         rows_then=then.rows,
@@ -340,7 +350,7 @@ def check_rows(
         drift=drift_between(then.cut(k), now.cut(k)),
         tolerance=float(tolerance),
         confidence=confidence,
-        notes=tuple(_notes(then, now)),
+        notes=tuple(notes),
     )
 
 
@@ -398,38 +408,12 @@ def _kept(metric: str, then: ScoreTable, now: ScoreTable, k: int, confidence: fl
     )
 
 
-def _verdict(kept: tuple[Kept, ...], tolerance: float) -> str:
+def verdict_of(kept: tuple[Kept, ...], tolerance: float) -> str:
+    """Return what the intervals say: "refit" where one lies below what may be lost, "fine" where all lie above."""
     least = 1 - tolerance
     if any(one.ratio_high < least for one in kept):
         return REFIT
     return FINE if all(one.ratio_low >= least for one in kept) else UNCLEAR
-
-
-def _length(encoder: FittedEncoder, then: RowProfile) -> int:
-    """Return the length that was recommended; else the shortest that keeps 95 % of the best recall at the fit."""
-    choice = encoder.record.choice_up_to(encoder.d)
-    if choice is not None and choice.own is not None:
-        return choice.own.point.k
-    curve = encoder.record.curve_up_to(encoder.d)
-    if curve is not None and (k := curve.smallest_lengths().get(KEEP)) is not None:
-        return k
-    table = then.scores[RECALL]
-    scores = table.score[-1]
-    return int(table.k[np.flatnonzero(scores >= KEEP * scores.max())[0]])
-
-
-def _notes(then: RowProfile, now: RowProfile) -> list[str]:
-    notes = []
-    if not then.held_out:
-        notes.append(
-            f"The profile of the fit is of {then.rows:,} of its own rows, on which a code is a little too good."
-        )
-    if missing := sorted(set(now.scores) - set(then.scores)):
-        notes.append(
-            f"No score by {', '.join(missing)} was saved with the model, so that labels are left out of the verdict: "
-            "save it with held_out=(X, y), or give rows of that time with labels (against)."
-        )
-    return notes
 
 
 def _percent(share: float) -> str:

@@ -175,18 +175,17 @@ def encoding_of(encoder: Coder | None, table: DescribedVectors, wish: Wish) -> E
         check_choice(wish.metric, METRICS, "metric", _OWNER)
     if wish.like is not None:
         return _like(encoder, table, wish)
+    side = check_choice(wish.side or "document", SIDES, "side", _OWNER)
     if encoder is not None:
         _check_width(table, encoder)
-        side = check_choice(wish.side or "document", SIDES, "side", _OWNER)
         if wish.embedded:
             return _of_quantizer(encoder.quantizer(wish.bytes_per_vector, wish.metric or "cosine"), table.vectors)
-        return _of_encoder(encoder, table.vectors, wish.k, side, resolve_precision(wish.precision or "float32", _OWNER))
-    if wish.embedded:
+    elif wish.embedded:
         if isinstance(held := codes_of(table), CodeRecord):
             return cut_bits(held, wish)
         rounding: Precision = replace(PRECISIONS["embedded"], bytes=wish.bytes_per_vector)  # type: ignore[type-var]
-        return replace(_of_vectors(table, None, wish.side, rounding), metric=wish.metric or "cosine")
-    return _of_vectors(table, wish.k, wish.side, resolve_precision(wish.precision or "float32", _OWNER))
+        return replace(_of_floats(None, table, None, side, rounding), metric=wish.metric or "cosine")
+    return _of_floats(encoder, table, wish.k, side, resolve_precision(wish.precision or "float32", _OWNER))
 
 
 def codes_of(table: DescribedVectors) -> CodeRecord | None:
@@ -195,17 +194,17 @@ def codes_of(table: DescribedVectors) -> CodeRecord | None:
     return record if record is not None and isinstance(record.precision, Embedded) else None
 
 
-def _of_vectors(table: DescribedVectors, k: int | None, side: str | None, precision: Precision) -> Encoding:
-    length = check_prefix(k, table.width, _OWNER)
-    side = check_choice(side or "document", SIDES, "side", _OWNER)
-    return Encoding(lambda X: X[:, :length], CodeStamp(f"raw vectors of {table.width}"), length, side, precision)
-
-
-def _of_encoder(encoder: Coder, column: str, k: int | None, side: str, precision: Precision) -> Encoding:
+def _of_floats(
+    encoder: Coder | None, table: DescribedVectors, k: int | None, side: str, precision: Precision
+) -> Encoding:
+    """Return the first coordinates of codes, or (without an encoder) of the vectors as they are, rounded."""
+    if encoder is None:
+        length = check_prefix(k, table.width, _OWNER)
+        return Encoding(lambda X: X[:, :length], CodeStamp(f"raw vectors of {table.width}"), length, side, precision)
     length = check_prefix(k, encoder.d, _OWNER)
     return Encoding(
         lambda X: encoder.encode(X, length, side=side, owner=_OWNER),
-        encoder.stamp(length, column=column),
+        encoder.stamp(length, column=table.vectors),
         length,
         side,
         precision,
@@ -255,8 +254,16 @@ def _like(encoder: Coder | None, table: DescribedVectors, wish: Wish) -> Encodin
             f"'{wish.like}' does not say how its codes were made. Give a file that 'firstk transform' wrote as "
             "parquet, arrow, npz or safetensors."
         )
-    side = _settled_side(encoder, record, wish)
     bits = record.precision if isinstance(record.precision, Embedded) else None
+    # Both sides are possible, which matters where they are encoded otherwise.
+    why = None
+    if bits is not None:
+        why = f"'{wish.like}' holds embedded bits: documents like them are bits, and queries stay in floating point."
+    elif encoder is not None and not np.array_equal(encoder.mean, encoder.query_mean):
+        why = "This encoder was fitted on pairs and centers queries and documents differently."
+    if wish.side is None and why is not None:
+        raise InvalidInputError(f"{why} Say which these are: side='query' or side='document'.")
+    side = check_choice(wish.side or "document", SIDES, "side", _OWNER)
     if encoder is not None:
         _check_width(table, encoder)
     if bits is not None and encoder is not None:
@@ -265,7 +272,7 @@ def _like(encoder: Coder | None, table: DescribedVectors, wish: Wish) -> Encodin
         made = _of_quantizer(quantizer.at(min(bits.n_bytes, quantizer.bytes)), table.vectors, side)
     elif bits is not None:
         rounding: Precision = bits if side == "document" else PRECISIONS["float32"]
-        made = replace(_of_vectors(table, None, side, rounding), metric=record.metric)
+        made = replace(_of_floats(None, table, None, side, rounding), metric=record.metric)
     else:
         k, longest = record.k, table.width if encoder is None else encoder.d
         if k > longest:
@@ -273,25 +280,9 @@ def _like(encoder: Coder | None, table: DescribedVectors, wish: Wish) -> Encodin
                 f"'{wish.like}' holds codes of {k} coordinates, and these have {longest} at most. Use the model that "
                 "its codes were made with, and vectors of the same kind."
             )
-        made = (
-            _of_vectors(table, k, side, record.precision)
-            if encoder is None
-            else _of_encoder(encoder, table.vectors, k, side, record.precision)
-        )
+        made = _of_floats(encoder, table, k, side, record.precision)
     record.stamp.check(made.made_by, f"'{wish.like}'", "these vectors" if encoder is None else "this model")
     return replace(made, like=str(wish.like))
-
-
-def _settled_side(encoder: Coder | None, record: CodeRecord, wish: Wish) -> str:
-    """Return the side to encode; both are possible after `like`, which matters where they are encoded otherwise."""
-    why = None
-    if isinstance(record.precision, Embedded):
-        why = f"'{wish.like}' holds embedded bits: documents like them are bits, and queries stay in floating point."
-    elif encoder is not None and not np.array_equal(encoder.mean, encoder.query_mean):
-        why = "This encoder was fitted on pairs and centers queries and documents differently."
-    if wish.side is None and why is not None:
-        raise InvalidInputError(f"{why} Say which these are: side='query' or side='document'.")
-    return check_choice(wish.side or "document", SIDES, "side", _OWNER)
 
 
 def _check_width(table: DescribedVectors, encoder: Coder) -> None:

@@ -7,8 +7,9 @@ them in memory. A batch is a mapping from names to arrays with one row each: "X"
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +26,6 @@ from firstk.estimator.problem import FEWEST_ROWS, Problem, too_few_rows
 from firstk.estimator.saved_parameters import saved_parameters
 from firstk.exceptions import InvalidInputError
 from firstk.moments.checkpoint import Checkpoint
-from firstk.moments.statistics import Statistics
 from firstk.moments.stream import Accumulated, Chunk, Chunks, Columns, HoldOut, accumulate, chunk_rows, len_of, no_row
 
 __all__ = ["Stream", "draw", "fit_files", "fit_stream"]
@@ -163,7 +163,7 @@ def fit_stream(
     workers: int | None = None,
     checkpoint: Checkpoint | None = None,
     progress: Callable[[int], object] = lambda rows: None,
-    elsewhere: Callable[[Problem, Chunks, HoldOut], Accumulated[Statistics]] | None = None,
+    elsewhere: Callable[[Problem, Chunks, HoldOut], Accumulated[Any]] | None = None,
     queries: ArrayLike | None = None,
 ) -> PrefixEncoder:
     """Fit an encoder on a stream, but for the rows that are held out, which the stream keeps.
@@ -186,8 +186,21 @@ def fit_stream(
     """
     queries = stream.queries if queries is None else queries
     chunks, parts, problem = stream.chunks, stream.parts, encoder.problem().seeded()
+    done: Accumulated[Any]
     if problem.solver.trains:
-        done = _trained(encoder, chunks, parts, progress, queries)
+        # All rows are held in memory; a training that was interrupted is no result.
+        def waiting(rows: Columns) -> _Waiting:
+            return _Waiting([{name: half_as_single(part) for name, part in rows.items()}])
+
+        done = accumulate(waiting, chunks, parts, workers=1, progress=progress)
+        if done.statistics is None:
+            raise no_row()
+        batches, done.statistics = done.statistics.batches, None
+        whole = {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
+        batches.clear()
+        _check_enough(len_of(whole))
+        encoder.fit(whole["X"], whole.get("y"), queries=queries)
+        raise_if_interrupted(encoder)
     else:
         # Whether a bar was shown changes nothing: what was stopped on a terminal may go on without one.
         asked = encoder.get_params(deep=False) | {"verbose": False}
@@ -215,37 +228,22 @@ def fit_stream(
     return encoder
 
 
+@dataclass
+class _Waiting:
+    """Rows that wait for training, batch by batch."""
+
+    batches: list[Columns]
+
+    def merge(self, other: _Waiting) -> _Waiting:
+        """Take in other rows."""
+        self.batches += other.batches
+        return self
+
+
 def _check_enough(rows: int) -> None:
     """Raise an error for a file of so few rows that it must be the wrong one, or cut short."""
     if rows < FEWEST_ROWS:
         raise InvalidInputError(too_few_rows(rows))
-
-
-def _trained(
-    encoder: PrefixEncoder,
-    chunks: Chunks,
-    parts: HoldOut,
-    progress: Callable[[int], object],
-    queries: ArrayLike | None,
-) -> Accumulated[Statistics]:
-    """Hold all rows in memory and train on them; a training that was interrupted is no result."""
-    done: Accumulated[Statistics] = Accumulated()
-    waiting = []
-    for chunk in chunks.after(0):
-        share = parts.split(chunk.columns, done.read)
-        rows, held = len_of(share.rest), len_of(share.held)
-        done.take(Accumulated(None, share.held, share.reference, chunk.end, rows + held, rows))
-        if rows:
-            waiting.append({name: half_as_single(part) for name, part in share.rest.items()})
-        progress(rows + held)
-    if not waiting:
-        raise no_row()
-    whole = {name: np.concatenate([batch[name] for batch in waiting]) for name in waiting[0]}
-    waiting.clear()
-    _check_enough(len_of(whole))
-    encoder.fit(whole["X"], whole.get("y"), queries=queries)
-    raise_if_interrupted(encoder)
-    return done
 
 
 def raise_if_interrupted(encoder: PrefixEncoder) -> None:

@@ -16,7 +16,6 @@ correction is f times as large.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -29,7 +28,7 @@ from firstk.estimator.problem import Problem
 from firstk.exceptions import FirstkError, FirstkWarning
 from firstk.metrics.profile import measure_profile, own_metric
 from firstk.moments.fingerprint import row_priorities
-from firstk.moments.statistics import RowSample, Statistics
+from firstk.moments.statistics import Statistics
 
 # Rows of the sample that are looked at.
 _ROWS = 8192
@@ -89,31 +88,24 @@ def profile_of_fit(
         return replace(profile, held_out=True)
     if len(sample) < ENOUGH:
         return None  # a store of enough documents, but too few pairs to leave some out
-    try:
-        pairs = list(_refits(encoder, replace(problem, objective=objective, n_components="rank"), sample, y))
-    except FirstkError:
-        return profile
-    return _corrected(profile, pairs, factor) if pairs else profile
-
-
-def _refits(
-    encoder: FittedEncoder, problem: Problem, sample: RowSample, y: np.ndarray | None
-) -> Iterator[tuple[RowProfile, RowProfile]]:
-    """Yield profiles of a part of the rows: under the encoder, and under one that has not seen the part."""
-    X = as_dense(sample["right" if "right" in sample else "X"])
-    number = np.arange(len(sample)) % _PARTS
+    # Profiles of a part of the rows: under the encoder, and under one that has not seen the part.
+    X, number, pairs = as_dense(sample["right" if "right" in sample else "X"]), np.arange(len(sample)) % _PARTS, []
     # Differences are paired, so that one small group of each part does; more would take longer than the fit.
     size = max(size for size in SIZES[:2] if size * _PARTS <= len(sample))
     for part in range(_REFITS):
         held, kept = np.flatnonzero(number == part)[:size], np.flatnonzero(number != part)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FirstkWarning)  # what there is to say was said of the fit itself
-            other = problem.fit(sample.take(kept))[0]
-        other = replace(other, record=encoder.record)
-        labels = None if y is None else y[held]
-        both = [measure_profile(one, X[held], labels, sizes=(size,)) for one in (encoder, other)]
-        if both[0] is not None and both[1] is not None:
-            yield both[0], both[1]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FirstkWarning)  # what there is to say was said of the fit itself
+                settled = replace(problem, objective=objective, n_components="rank")
+                other = replace(settled.fit(sample.take(kept))[0], record=encoder.record)
+            labels = None if y is None else y[held]
+            before, after = (measure_profile(one, X[held], labels, sizes=(size,)) for one in (encoder, other))
+        except FirstkError:
+            return profile
+        if before is not None and after is not None:
+            pairs.append((before, after))
+    return _corrected(profile, pairs, factor) if pairs else profile
 
 
 def _corrected(profile: RowProfile, pairs: list[tuple[RowProfile, RowProfile]], factor: float) -> RowProfile:

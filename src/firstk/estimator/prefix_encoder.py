@@ -13,29 +13,32 @@ from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
 from scipy.special import log_softmax, softmax
+from sklearn import config_context
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils._set_output import _get_output_config
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from firstk import objectives, orderings
 from firstk._base import arrays
-from firstk._base.array_types import MatrixLike
+from firstk._base.array_types import MatrixLike, SparseMatrix
 from firstk._base.checks import (
     UnsavedMember,
     bad_parameter,
     check_matrix,
     check_prefix,
     check_weights,
+    is_int,
 )
 from firstk._base.progress import Verbose, showing
 from firstk._base.rows import as_dense, sliceable
-from firstk.contracts import Objective, ObjectiveName, Ordering, OrderingName, Solver, SolverName, Width
+from firstk.contracts import Objective, Ordering, Solver, Width
 from firstk.data.task import Data, Pairs, Rows, Search
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
@@ -46,7 +49,6 @@ from firstk.estimator.auto import MOST_ROWS
 from firstk.estimator.check import TOLERANCE, CheckReport, NewRows, check_rows, rows_and_labels
 from firstk.estimator.familiar_names import FamiliarNames
 from firstk.estimator.fit_profile import ENOUGH, profile_of_fit
-from firstk.estimator.input_data import checked_data, checked_rows, engine_of, note_columns
 from firstk.estimator.nested_parameters import NestedParameters
 from firstk.estimator.problem import Problem, pose, settled
 from firstk.estimator.query_mean import with_own_mean
@@ -57,12 +59,16 @@ from firstk.metrics.curve import pair_metric, prefix_curve
 from firstk.metrics.judgements import Qrels, judgement_rows
 from firstk.metrics.profile import measure_profile
 from firstk.metrics.search import check_judgements
-from firstk.moments.pairs import PairMoments
+from firstk.metrics.threshold import Threshold, matched_threshold
+from firstk.moments.pairs import PairMoments, check_pairs
 from firstk.moments.statistics import RowSample, Statistics, lowest_rows, sample_of_documents
-from firstk.moments.targets import one_column
+from firstk.moments.targets import check_target, one_column
+from firstk.objectives import ObjectiveName
+from firstk.orderings import OrderingName
 from firstk.quality.choice import Choice
 from firstk.quality.curve import PrefixCurve
 from firstk.quality.paired import CONFIDENCE
+from firstk.solvers import SolverName
 
 if TYPE_CHECKING:
     import faiss
@@ -98,27 +104,23 @@ def _has_partial_fit(self: PrefixEncoder) -> bool:
 
 
 def _has(part: str) -> Callable[[PrefixEncoder], bool]:
-    """Return a check that the objective has a part: "decoder" or "head"."""
+    """Return a check that the objective has a part: "decoder", "head", or "probabilities" of classes."""
 
     def check(self: PrefixEncoder) -> bool:
         if not self.__sklearn_is_fitted__():
             return objectives.provides(self.objective, part)
-        if getattr(self.encoder_, part) is None:
-            objective = self.encoder_.record.objective
-            raise AttributeError(f"Objective '{objective}' has no {part}, so this has no meaning for it.")
+        encoder = self.encoder_
+        if part != "probabilities":
+            has = getattr(encoder, part) is not None
+        else:
+            has = encoder.head is not None and objectives.provides(self.objective_, part)
+        if not has:
+            raise AttributeError(
+                f"Objective '{encoder.record.objective}' has no {part}, so this has no meaning for it."
+            )
         return True
 
     return check
-
-
-def _has_probabilities(self: PrefixEncoder) -> bool:
-    """Tell whether scores of the head are log-probabilities of classes, up to a constant."""
-    if not self.__sklearn_is_fitted__():
-        return objectives.gives_probabilities(self.objective)
-    objective = self.encoder_.record.objective
-    if self.encoder_.head is None or not objectives.gives_probabilities(self.objective_):
-        raise AttributeError(f"Objective '{objective}' gives no probabilities, so this has no meaning for it.")
-    return True
 
 
 class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin, NestedParameters):
@@ -264,7 +266,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         queries : array-like of shape (m, p), optional
             As in ``fit``.
         """
-        given = checked_data(self, problem, data, reset=True)
+        given = _checked_data(self, problem, data, reset=True)
         asked = self._sampled_queries(queries)
         if isinstance(given, Statistics):
             given.queries = asked
@@ -334,7 +336,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
                 "with_queries compares means by the documents that queries find, and this encoder holds none: "
                 "it was loaded. Give some thousand, with_queries(queries, rows=X)."
             )
-        found = {"X": checked_rows(self, rows)} if rows is not None else encoder.sample
+        found = {"X": _checked_rows(self, rows)} if rows is not None else encoder.sample
         assert found is not None
         if self.objective_.conventions.centring != "none":
             documents = as_dense(sliceable(lowest_rows({"X": found["X"]})["X"])[:MOST_ROWS])
@@ -357,8 +359,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         scores : array-like of shape (n,), optional
             To what degree. None (or equal scores): all are positives.
         """
-        pairs = Pairs(left, right, scores)  # type: ignore[arg-type]
-        return self.fit_problem(self.problem(pairs=True).seeded(), pairs)
+        return self.fit(Pairs(left, right, scores))  # type: ignore[arg-type]
 
     def fit_search(
         self,
@@ -385,8 +386,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
             judgement_rows(relevance, query_ids, document_ids), len(right), len(left), "PrefixEncoder.fit_search"
         )
         positive = table[table[:, 2] > 0]
-        pairs = Pairs(left[positive[:, 0]], right[positive[:, 1]], documents=right)
-        return self.fit_problem(self.problem(pairs=True).seeded(), pairs)
+        return self.fit(Pairs(left[positive[:, 0]], right[positive[:, 1]], documents=right))
 
     def partial_fit_pairs(self, left: MatrixLike, right: MatrixLike, scores: ArrayLike | None = None) -> PrefixEncoder:
         """Take in more pairs; exact but for mined neighbors and "auto" choices, which see a fixed sample."""
@@ -415,7 +415,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
 
     def learn(self, statistics: Statistics, queries: ArrayLike | None = None) -> PrefixEncoder:
         """Take in statistics that were accumulated elsewhere, of columns without names, and queries as ``fit`` does."""
-        note_columns(self, np.empty((0, statistics.n_features)), reset=self.learns_from is None)
+        _note_columns(self, np.empty((0, statistics.n_features)), reset=self.learns_from is None)
         return self._learn(statistics, "learn", queries)
 
     def _learn(self, data: Rows | Pairs | Statistics, what: str, queries: ArrayLike | None = None) -> PrefixEncoder:
@@ -424,7 +424,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         if not isinstance(data, Statistics):
             problem = self.problem(pairs=isinstance(data, Pairs)).seeded()
             problem.check_streamable(what)  # before rows are taken in that nothing could be solved from
-            given = checked_data(self, problem, data, reset=self.learns_from is None)
+            given = _checked_data(self, problem, data, reset=self.learns_from is None)
             data = given if isinstance(given, Statistics) else problem.accumulate(given)
         if queries is not None:
             data.queries = self._sampled_queries(queries)
@@ -474,7 +474,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
             return held_out
         encoder = self.encoder_
         X, y = rows_and_labels(held_out, "held_out", "save")
-        if X is not None and (rows := checked_rows(self, X)).shape[0] >= ENOUGH:
+        if X is not None and (rows := _checked_rows(self, X)).shape[0] >= ENOUGH:
             return NewRows(encoder, owner="save").update(rows, one_column(y)).profile()
         if encoder.profile is None and self.learns_from is not None:
             problem = self.problem(pairs=self.learns_from is Pairs)
@@ -519,7 +519,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
     def trace_(self) -> list[dict[str, float]]:
         """History of training: epoch, loss, seconds, distances to a closed form; empty for closed forms."""
         _ = self.encoder_
-        return list(self._statistics.derived.get("trace", [])) if hasattr(self, "_statistics") else []
+        return list(self._statistics.trace) if hasattr(self, "_statistics") else []
 
     @property
     def mean_(self) -> np.ndarray:
@@ -583,13 +583,13 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         return self._encode(X, k, "query", "PrefixEncoder.encode_query")
 
     def _encode(self, X: MatrixLike, k: int | None, side: str, owner: str) -> np.ndarray:
-        encoder, engine = self.encoder_, engine_of(X)
+        encoder, engine = self.encoder_, _engine_of(X)
         if engine is not None:
             validate_data(self, engine.like(X, encoder.p), reset=False, skip_check_array=True)
             codes: np.ndarray = engine.encode(encoder, X, k, side, owner)
             return codes
         with showing(self.verbose):
-            return encoder.encode(checked_rows(self, X), k, side=side, owner=owner)
+            return encoder.encode(_checked_rows(self, X), k, side=side, owner=owner)
 
     def __getitem__(self, prefix: slice) -> Self:
         """Return an encoder of the first k coordinates: no refit, no copy of the axes."""
@@ -633,7 +633,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         >>> bool((codes[:, :8] == enc.quantizer(bytes=8).encode(X)).all())
         True
         """
-        given = [None if part is None else checked_rows(self, part) for part in (rows, queries)]
+        given = [None if part is None else _checked_rows(self, part) for part in (rows, queries)]
         if rows is None and shared_by is None:
             self._encoder = self.encoder_.with_cells()  # once, however often quantizers are asked for
         return self.encoder_.quantizer(bytes, metric, rows=given[0], queries=given[1], tau=tau, shared_by=shared_by)
@@ -648,7 +648,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
     @available_if(_has("head"))
     def predict(self, X: MatrixLike, k: int | None = None) -> np.ndarray:
         """Predict labels or targets from the first k coordinates by the objective's own head."""
-        scores = self.encoder_.read_out(checked_rows(self, X), k, owner="PrefixEncoder.predict")
+        scores = self.encoder_.read_out(_checked_rows(self, X), k, owner="PrefixEncoder.predict")
         head = self.encoder_.head
         assert head is not None
         if head.classes is not None:
@@ -656,28 +656,28 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
             return labels
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    @available_if(_has_probabilities)
+    @available_if(_has("probabilities"))
     def predict_proba(self, X: MatrixLike, k: int | None = None) -> np.ndarray:
         """Predict the probability of each class from the first k coordinates, (n, C); columns as in `classes_`.
 
         For "classification", softmax of the logits; for "fisher", the posterior of the Gaussian discriminant rule
         behind ``predict``, with the shares of the training rows as priors. Other objectives have none.
         """
-        scores = self.encoder_.read_out(checked_rows(self, X), k, owner="PrefixEncoder.predict_proba")
+        scores = self.encoder_.read_out(_checked_rows(self, X), k, owner="PrefixEncoder.predict_proba")
         probabilities: np.ndarray = softmax(scores.astype(np.float64), axis=1)
         return probabilities
 
-    @available_if(_has_probabilities)
+    @available_if(_has("probabilities"))
     def predict_log_proba(self, X: MatrixLike, k: int | None = None) -> np.ndarray:
         """Return the logarithm of ``predict_proba``, without its underflow."""
-        scores = self.encoder_.read_out(checked_rows(self, X), k, owner="PrefixEncoder.predict_log_proba")
+        scores = self.encoder_.read_out(_checked_rows(self, X), k, owner="PrefixEncoder.predict_log_proba")
         logarithms: np.ndarray = log_softmax(scores.astype(np.float64), axis=1)
         return logarithms
 
-    @available_if(_has_probabilities)
+    @available_if(_has("probabilities"))
     def decision_function(self, X: MatrixLike, k: int | None = None) -> np.ndarray:
         """Return the score of each class from the first k coordinates, (n, C); of two classes the difference, (n,)."""
-        scores = self.encoder_.read_out(checked_rows(self, X), k, owner="PrefixEncoder.decision_function")
+        scores = self.encoder_.read_out(_checked_rows(self, X), k, owner="PrefixEncoder.decision_function")
         return scores if scores.shape[1] != 2 else scores[:, 1] - scores[:, 0]
 
     # -- evaluation -----------------------------------------------------------------------------------------
@@ -713,8 +713,8 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
             raise bad_parameter("reference", "PrefixEncoder.curve", "X or (X, y)", f"a tuple of {len(reference)}")
         X_ref, y_ref = reference if isinstance(reference, tuple) else (reference, None)
         encoder = self.encoder_
-        among = None if X_ref is None else Rows(checked_rows(self, X_ref), one_column(y_ref))
-        data = Rows(checked_rows(self, X), one_column(y), reference=among)
+        among = None if X_ref is None else Rows(_checked_rows(self, X_ref), one_column(y_ref))
+        data = Rows(_checked_rows(self, X), one_column(y), reference=among)
         return prefix_curve(encoder, data, metric, ks, confidence=confidence, verbose=self.verbose)
 
     def curve_pairs(
@@ -776,6 +776,21 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         )
         return prefix_curve(self.encoder_, data, metric, ks, confidence=confidence, verbose=self.verbose)
 
+    def threshold(self, cosine: float, k: int, rows: MatrixLike, reference: MatrixLike | None = None) -> Threshold:
+        """Return the cut-off on codes of k coordinates that stands for a cosine of the raw vectors.
+
+        Parameters
+        ----------
+        cosine : float in [-1, 1]
+            The cut-off in use on raw vectors.
+        k : int
+        rows : array-like of shape (m, p)
+            Held-out rows, whose pairs with each other, or with `reference`, are looked at.
+        reference : array-like of shape (n, p), optional
+        """
+        among = None if reference is None else Rows(reference)  # type: ignore[arg-type]
+        return matched_threshold(self, Rows(rows, reference=among), cosine, k)  # type: ignore[arg-type]
+
     def check(
         self,
         X: ArrayLike,
@@ -822,12 +837,12 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         'refit'
         """
         encoder, target = self.encoder_, one_column(y)
-        rows = NewRows(encoder).update(checked_rows(self, X), target)
+        rows = NewRows(encoder).update(_checked_rows(self, X), target)
         if against is None:
             then = self._profile()
         else:
             X_then, y_then = rows_and_labels(against, "against", "check")
-            found = NewRows(encoder).update(checked_rows(self, X_then), one_column(y_then))
+            found = NewRows(encoder).update(_checked_rows(self, X_then), one_column(y_then))
             then = found.profile()
         return check_rows(rows, then, k=k, tolerance=tolerance, confidence=confidence)
 
@@ -861,7 +876,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
             Prefix length; the full width if not given.
         """
         k = check_prefix(k, self.encoder_.d, "PrefixEncoder.score")
-        data = Rows(checked_rows(self, X), one_column(y))
+        data = Rows(_checked_rows(self, X), one_column(y))
         weight = check_weights(sample_weight, data.n, "PrefixEncoder.score")
         return score_of_rows(self.encoder_, replace(data, weight=weight), metric, k)
 
@@ -1067,3 +1082,108 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+# -- data as users give them: arrays, sparse matrices, data frames, dask collections ---------------------------------
+
+
+def _checked_rows(estimator: PrefixEncoder, X: MatrixLike, *, reset: bool = False) -> np.ndarray | SparseMatrix:
+    """Check type, shape and column names; numbers are checked for NaN where they are first summed or used.
+
+    Parameters
+    ----------
+    estimator : PrefixEncoder
+    X : array-like, sparse matrix or data frame
+    reset : bool
+        Whether the estimator takes over width and names of the columns; otherwise they are compared with its own.
+    """
+    if _engine_of(X) is not None:
+        raise InvalidInputError(
+            "This takes data in memory, where a dask collection may not fit. Take a part of it: X[:n].compute()."
+        )
+    settings: dict[str, Any] = {"dtype": (np.float64, np.float32), "ensure_all_finite": False}
+    frame = _frame_rows(X)
+    if frame is not None and frame[1]:
+        validate_data(estimator, X, reset=reset, skip_check_array=True)  # the names of the columns
+        return check_array(frame[0], estimator=estimator, **settings)
+    sparse = {} if frame is not None else {"accept_sparse": "csr"}
+    with config_context(array_api_dispatch=False):  # arrays of other libraries become numpy's
+        checked: np.ndarray | SparseMatrix = validate_data(
+            estimator, X if frame is None else frame[0], reset=reset, **sparse, **settings
+        )
+        return checked
+
+
+def _checked_data(
+    estimator: PrefixEncoder, problem: Problem, data: Rows | Pairs, *, reset: bool
+) -> dict[str, Any] | Statistics:
+    """Return checked rows or pairs by name; of dask collections their statistics, which their workers accumulated.
+
+    Parameters
+    ----------
+    estimator : PrefixEncoder
+    problem : Problem
+        That the data are for.
+    data : Rows or Pairs
+    reset : bool
+        As in :func:`_checked_rows`.
+    """
+    if isinstance(data, Pairs):
+        given: dict[str, Any] = {"left": data.left, "right": data.right, "scores": data.scores}
+    else:
+        given = {"X": data.X, "y": data.y, "weight": data.weight}
+    if (engine := _engine_of(*given.values())) is not None:
+        statistics: Statistics = engine.accumulate_collections(problem, given)
+        _note_columns(estimator, engine.like(next(iter(given.values())), statistics.n_features), reset=reset)
+        return statistics
+    if isinstance(data, Pairs):
+        # What carries the names of the columns, and the rows: a frame of one column of vectors has no names for them.
+        frames = [_frame_rows(side) for side in (data.left, data.right)]
+        L, R = (side if rows is None else rows[0] for side, rows in zip((data.left, data.right), frames, strict=True))
+        left, right, scores = check_pairs(L, R, data.scores, "PrefixEncoder.fit_pairs")
+        for side, rows, first in zip((data.left, data.right), frames, (reset, False), strict=True):
+            columns = side if rows is None or rows[1] else rows[0]
+            validate_data(estimator, columns, reset=first, skip_check_array=True)
+        _check_width(estimator, left.shape[1])
+        return {"left": left, "right": right, "scores": scores}
+    X = _checked_rows(estimator, data.X, reset=reset)
+    n, p = X.shape
+    _check_width(estimator, p)
+    found = {"X": X, "weight": check_weights(data.weight, n, type(estimator).__name__)}
+    if problem.objective.supervision != "rows":
+        found["y"] = check_target(data.y, problem.objective, n)
+    return found
+
+
+def _note_columns(estimator: PrefixEncoder, like: Any, *, reset: bool) -> None:
+    """Take over width and names of the columns of checked rows, or compare them with those of the estimator."""
+    validate_data(estimator, like, reset=reset, skip_check_array=True)
+    _check_width(estimator, like.shape[1])
+
+
+def _check_width(estimator: PrefixEncoder, p: int) -> None:
+    if is_int(estimator.n_components) and estimator.n_components > p:
+        expected = f"an int in [1, {p}] (the number of columns)"
+        raise bad_parameter("n_components", "PrefixEncoder", expected, estimator.n_components)
+
+
+def _engine_of(*data: object) -> ModuleType | None:
+    """Return the integration of collections that are not in memory, recognized by protocol; None for others."""
+    if not any(hasattr(part, "__dask_graph__") for part in data):
+        return None
+    from firstk.integrations import dask
+
+    return dask
+
+
+def _frame_rows(X: object) -> tuple[np.ndarray, bool] | None:
+    """Return the rows of a data frame or series, and whether columns are their coordinates; None for arrays."""
+    series = hasattr(type(X), "to_frame") and hasattr(type(X), "name")
+    if not series and not hasattr(type(X), "columns"):
+        return None
+    from firstk.data.files.vector_table import rows_of
+
+    if not series:
+        return rows_of(X)
+    found = rows_of(X.to_frame("vectors"))  # type: ignore[attr-defined]
+    return found if found is not None and not found[1] else (np.asarray(X), False)  # of numbers: one dimension

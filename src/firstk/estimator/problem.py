@@ -49,8 +49,7 @@ from firstk.contracts import (
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
 from firstk.encoder.record import FitRecord
-from firstk.estimator import auto as selection
-from firstk.estimator.auto import MOST_ROWS
+from firstk.estimator.auto import MOST_ROWS, AutoChoice, choose
 from firstk.estimator.query_mean import with_own_mean
 from firstk.exceptions import FewRowsWarning, IllegalCombinationError, InvalidInputError
 from firstk.metrics.curve import METRICS
@@ -103,12 +102,6 @@ class Problem:
 
     # -- from data to statistics -----------------------------------------------------------------------------
 
-    def empty(self, n_features: int) -> Statistics:
-        """Return statistics of no data yet, for vectors of width `n_features`."""
-        pairs = self.objective.supervision == "pairs"
-        moments = PairMoments(self.solver.precision) if pairs else Moments(self.solver.precision, owner="fit")
-        return Statistics(moments, RowSample(max(self.objective.sample_size, sample_capacity(n_features))), n_features)
-
     def seeded(self) -> Problem:
         """Return the problem with the seed of its training drawn, after a check of what training starts from."""
         if not self.solver.trains:
@@ -138,58 +131,43 @@ class Problem:
         rows = checked(self.objective, batch)
         return None if rows is None else self.accumulate(rows)
 
-    def accumulate(self, rows: Rows, n_features: int | None = None) -> Statistics:
+    def accumulate(self, rows: Rows) -> Statistics:
         """Return the statistics of rows ("X", with "y" or "weight") or pairs ("left", "right", "scores")."""
-        vectors = rows["left"] if self.objective.supervision == "pairs" else rows["X"]
-        statistics = self.empty(n_features or vectors.shape[1])
-        if vectors.shape[0] * vectors.shape[1] < _LARGE or is_sparse(vectors):
-            self._update(statistics, rows)
-            self._take_in(statistics, rows)
-            return statistics
-        with ThreadPoolExecutor(1) as pool:  # hashes use one core, and products leave some of the others' time
-            hashed = pool.submit(self._take_in, statistics, rows)
-            self._update(statistics, rows)
-            hashed.result()
-        return statistics
-
-    def _take_in(self, statistics: Statistics, rows: Rows) -> None:
-        """Sample rows and note who they are, by hashes of them."""
-        if not self.objective.sample_size and rows.get("weight") is None and "right" not in rows:
-            statistics.fingerprint, priorities = fingerprint_and_priorities(rows)
-            statistics.sample.update(rows, priorities)
-            statistics.learned = taught_hashes(rows["X"], priorities if rows.get("y") is None else None)
-            return
-        self._sample(statistics.sample, rows)
-        self._identify(statistics, rows)
-
-    @staticmethod
-    def _identify(statistics: Statistics, rows: Rows) -> None:
-        """Note who the rows are, as they came, all together and one by one."""
-        statistics.fingerprint = Fingerprint.of(rows)
-        statistics.learned = pair_hashes(rows) if "right" in rows else taught_hashes(rows["X"])
-
-    def _moments_of(self, rows: Rows) -> Moments | PairMoments:
-        """Return the moments of rows or pairs."""
-        vectors = rows["left"] if self.objective.supervision == "pairs" else rows["X"]
-        statistics = self.empty(vectors.shape[1])
-        self._update(statistics, rows)
-        return statistics.moments
-
-    def _update(self, statistics: Statistics, rows: Rows) -> None:
-        """Take rows or pairs into the moments."""
-        moments = statistics.moments
-        if isinstance(moments, PairMoments):
-            moments.update(rows["left"], rows["right"], rows.get("scores"))
+        vectors = rows["left" if self.objective.supervision == "pairs" else "X"]
+        n, p = vectors.shape
+        if n * p < _LARGE or is_sparse(vectors):
+            moments, hashed = self.moments_of(rows), self._hashed(rows, p)
         else:
-            y, takes = rows.get("y"), self.objective.supervision
-            labels = takes == "labels" or (takes == "labels or targets" and np.asarray(y).dtype.kind != "f")
-            given = {} if takes == "rows" else {"y": y} if labels else {"targets": y}
-            moments.update(rows["X"], **given, sample_weight=rows.get("weight"))
+            with ThreadPoolExecutor(1) as pool:  # hashes use one core, and products leave some of the others' time
+                coming = pool.submit(self._hashed, rows, p)
+                moments, hashed = self.moments_of(rows), coming.result()
+        sample, fingerprint, learned = hashed
+        return Statistics(moments, sample, p, fingerprint=fingerprint, learned=learned)
 
-    def _sample(self, sample: RowSample, rows: Rows) -> RowSample:
-        """Take rows into a sample: for the objective, or else for quantizers, by a hash that costs next to nothing."""
+    def moments_of(self, rows: Rows) -> Moments | PairMoments:
+        """Return the moments of rows or pairs."""
+        y, takes = rows.get("y"), self.objective.supervision
+        if takes == "pairs":
+            return PairMoments(self.solver.precision).update(rows["left"], rows["right"], rows.get("scores"))
+        labels = takes == "labels" or (takes == "labels or targets" and np.asarray(y).dtype.kind != "f")
+        given = {} if takes == "rows" else {"y": y} if labels else {"targets": y}
+        moments = Moments(self.solver.precision, owner="fit")
+        return moments.update(rows["X"], **given, sample_weight=rows.get("weight"))
+
+    def _hashed(self, rows: Rows, n_features: int) -> tuple[RowSample, Fingerprint, np.ndarray]:
+        """Return a sample of rows, and who they are, as they came, all together and one by one.
+
+        The sample is the objective's, or else for quantizers, by a hash that costs next to nothing.
+        """
+        size, weight = self.objective.sample_size, rows.get("weight")
+        sample = RowSample(max(size, sample_capacity(n_features)))
+        if not size and weight is None and "right" not in rows:
+            fingerprint, priorities = fingerprint_and_priorities(rows)
+            learned = taught_hashes(rows["X"], priorities if rows.get("y") is None else None)
+            return sample.update(rows, priorities), fingerprint, learned
         kept = _weighty(rows)
-        return sample.update(kept, None if self.objective.sample_size else row_priorities(kept))
+        sample.update(kept, None if size else row_priorities(kept))
+        return sample, Fingerprint.of(rows), pair_hashes(rows) if "right" in rows else taught_hashes(rows["X"])
 
     # -- from statistics to an encoder -----------------------------------------------------------------------
 
@@ -202,36 +180,33 @@ class Problem:
         `queries` some without judgements.
         """
         with showing(self.verbose), explaining_small_numbers(rows.get("X", 0.0)):
-            encoder, statistics = self._fit(rows)
-        if statistics is not None:
-            statistics.documents, statistics.queries = documents, queries
-            encoder = encoder if documents is None else _with_documents(encoder, statistics)
+            if self._stays_sparse(rows):
+                return self._asked(self._fit_sparse(rows), queries), None
+            vectors = {name: part for name, part in rows.items() if name in VECTORS}
+            count, p = sum(part.shape[0] for part in vectors.values()), next(iter(vectors.values())).shape[1]
+            # Networks, orderings that weigh weights, and those who watch see the coordinates they gave.
+            as_given = not self.objective.rotation_free or self.network != "linear" or self.solver.shows_coordinates
+            if count >= p or self.processes is not None or as_given:
+                statistics = self.accumulate(rows)
+                if self.processes is not None:
+                    statistics = self.processes.merged(statistics)
+                encoder = self.solve(statistics, rows)
+            else:
+                X = check_matrix(np.vstack([as_dense(part) for part in vectors.values()]), "fit").astype(np.float64)
+                basis, centre = row_space(X), X.mean(axis=0)
+                # Moments are of centred rows and get their means back: projected with an offset, rows lose digits.
+                centred, offset = projected(vectors, basis, centre), centre @ basis
+                moments = self.moments_of({**rows, **centred})
+                moments.moved(offset, *vectors.values())
+                # Which rows are sampled, in what order, and who they are: hashes of the rows as they came.
+                sample, fingerprint, learned = self._hashed(rows, p)
+                sample = sample.in_basis(basis)
+                statistics = Statistics(moments, sample, p, basis, fingerprint=fingerprint, learned=learned)
+                inside = {**rows} | {name: part + offset for name, part in centred.items()}
+                encoder = self.solve(statistics, inside).from_basis(basis)
+        statistics.documents, statistics.queries = documents, queries
+        encoder = encoder if documents is None else _with_documents(encoder, statistics)
         return self._asked(encoder, queries), statistics
-
-    def _fit(self, rows: Rows) -> tuple[FittedEncoder, Statistics | None]:
-        if self._stays_sparse(rows):
-            return self._fit_sparse(rows), None
-        within = self._row_basis(rows)
-        if within is None:
-            statistics = self.accumulate(rows)
-            if self.processes is not None:
-                statistics = self.processes.merged(statistics)
-            return self.solve(statistics, rows), statistics
-        basis, centre = within
-        vectors = {name: part for name, part in rows.items() if name in VECTORS}
-        # Moments are taken of centred rows and get their means back: projected with a large offset, rows lose digits.
-        centred, offset = projected(vectors, basis, centre), centre @ basis
-        statistics = self.empty(len(basis))
-        self._update(statistics, {**rows, **centred})
-        statistics.moments.shift(offset)
-        statistics.moments.note_resolution(*vectors.values())
-        inside = {**rows} | {name: part + offset for name, part in centred.items()}
-        # Which rows are sampled, in what order, and who they are: hashes of the rows as they came, not of coordinates.
-        self._identify(statistics, rows)
-        sample = RowSample(max(self.objective.sample_size, sample_capacity(len(basis))))
-        statistics.sample = self._sample(sample, rows).in_basis(basis)
-        statistics.basis = basis
-        return self.solve(statistics, inside).from_basis(basis), statistics
 
     def _stays_sparse(self, rows: Rows) -> bool:
         """Tell whether a few leading axes of large sparse rows are asked for; raise if others do not fit in memory."""
@@ -274,22 +249,35 @@ class Problem:
         sample = lowest_rows(_weighty({"X": X} if weight is None else {"X": X, "weight": weight}))
         return replace(encoder, record=record, sample=sample)
 
-    def _row_basis(self, rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return a basis of the row space and the mean of the rows; None where the columns are used as they are."""
-        sides = [rows[name] for name in VECTORS if name in rows]
-        count, p = sum(part.shape[0] for part in sides), sides[0].shape[1]
-        # Networks that are not linear, orderings that weigh weights, and those who watch see the coordinates they gave.
-        if count >= p or self.processes is not None or not self.objective.rotation_free or self.network != "linear":
-            return None
-        if self.solver.shows_coordinates:
-            return None
-        X = check_matrix(np.vstack([as_dense(part) for part in sides]), "fit").astype(np.float64)
-        return row_space(X), X.mean(axis=0)
-
     def solve(self, statistics: Statistics, rows: Rows | None = None) -> FittedEncoder:
         """Settle what is "auto" and let the solver find the encoder."""
-        with showing(self.verbose), explaining_small_numbers(getattr(statistics.moments, "mean", 0.0)):
-            return self._asked(self._solve(statistics, rows), statistics.queries)
+        objective, moments = self.objective, statistics.moments
+        with showing(self.verbose), explaining_small_numbers(getattr(moments, "mean", 0.0)):
+            if isinstance(moments, Moments) and objective.conventions.centring != "none":
+                moments.check_digits(moments.variances())
+            if objective.candidates():
+                # Before folds are cut, so that the error is about the rows that were given.
+                objective.check_data(statistics)
+                # Candidates are compared by their closed form where the one chosen is trained.
+                solver = solvers.ClosedForm() if self.solver.trains else self.solver
+                with statistics.sharing():  # neighbors mined for the choice serve the pencil of all rows too
+                    choice = choose(
+                        objective,
+                        statistics,
+                        self.moments_of,
+                        lambda candidate, kept: share_family(candidate.pencil(kept), kept.moments.eps, kept.shared),
+                        lambda candidate, kept: self._solved_by(solver, self.request(candidate, kept)),
+                        self.ordering.omega,
+                        self.verbose,
+                    )
+                    request = self.request(choice.objective, statistics, rows)
+            else:
+                choice, request = None, self.request(objective, statistics, rows)
+            encoder = self._solved_by(self.solver, request, choice)
+            encoder = replace(_with_documents(encoder, statistics), learned=statistics.learned)
+            if moments.rows < FEWEST_ROWS:
+                warnings.warn(too_few_rows(moments.rows), FewRowsWarning, stacklevel=2)
+            return self._asked(encoder, statistics.queries)
 
     def _asked(self, encoder: FittedEncoder, queries: RowSample | None) -> FittedEncoder:
         """Return the encoder for queries like some: with their mean where that helps, and bits where they look."""
@@ -301,40 +289,7 @@ class Problem:
             encoder = with_own_mean(encoder, queries["X"], documents)
         return replace(encoder, sample={**sample, "queries": queries["X"]})
 
-    def _solve(self, statistics: Statistics, rows: Rows | None) -> FittedEncoder:
-        objective, moments = self.objective, statistics.moments
-        if isinstance(moments, Moments) and objective.conventions.centring != "none":
-            moments.check_digits(moments.variances())
-        if objective.candidates():
-            # Before folds are cut, so that the error is about the rows that were given.
-            objective.check_data(statistics)
-            with statistics.sharing():  # neighbors that were mined for the choice serve the pencil of all rows too
-                choice = self._choice(statistics)
-                request = self.request(choice.objective, statistics, rows)
-        else:
-            choice, request = None, self.request(objective, statistics, rows)
-        encoder = self._solved_by(self.solver, request, choice)
-        encoder = replace(_with_documents(encoder, statistics), learned=statistics.learned)
-        if moments.rows < FEWEST_ROWS:
-            warnings.warn(too_few_rows(moments.rows), FewRowsWarning, stacklevel=2)
-        return encoder
-
-    def _choice(self, statistics: Statistics) -> selection.AutoChoice:
-        """Choose what is "auto"; candidates are compared by their closed form where the one chosen is trained."""
-        solver = solvers.ClosedForm() if self.solver.trains else self.solver
-        return selection.choose(
-            self.objective,
-            statistics,
-            self._moments_of,
-            lambda candidate, kept: share_family(candidate.pencil(kept), kept.moments.eps, kept.shared),
-            lambda candidate, kept: self._solved_by(solver, self.request(candidate, kept)),
-            self.ordering.omega,
-            self.verbose,
-        )
-
-    def _solved_by(
-        self, solver: Solver, request: FitRequest, choice: selection.AutoChoice | None = None
-    ) -> FittedEncoder:
+    def _solved_by(self, solver: Solver, request: FitRequest, choice: AutoChoice | None = None) -> FittedEncoder:
         statistics, encoder = request.statistics, solver.solve(request)
         if request.objective.conventions.scaling == "projection":
             # Orthonormal rows that span, prefix by prefix, what these span; signs by convention.
@@ -403,7 +358,7 @@ class Problem:
         objective: Objective,
         rows: int,
         fingerprint: Fingerprint,
-        choice: selection.AutoChoice | None = None,
+        choice: AutoChoice | None = None,
     ) -> FitRecord:
         """Return the record of a fit: that of the solver, with what was asked of it and of which rows."""
         d, members = encoder.d, {"objective": (objective, objectives), "ordering": (self.ordering, orderings)}
@@ -478,21 +433,24 @@ def pose(
             "no pairs were given",
             "fit_pairs(left, right, scores), or objective='similarity'",
         )
-    order, net = orderings.resolve(ordering), _resolved_network(network)
-    auto = isinstance(solver, str) and solver == "auto"
-    chosen = solvers.resolve(_default_solver(goal, order, net) if auto else solver)
-    chosen.check_combination(goal, order, net)
+    order, net = orderings.resolve(ordering), network
+    if isinstance(net, MLP):
+        net.check()
+    elif isinstance(net, str) and net in ("linear", MLP.name):
+        net = MLP() if net == MLP.name else net
+    elif isinstance(net, str) or not (hasattr(net, "parameters") and hasattr(net, "forward")):
+        raise bad_parameter("network", "PrefixEncoder", "'linear', 'mlp', MLP(...) or a torch module", net)
+    if isinstance(solver, str) and solver == "auto":
+        # The quickest that finds what is asked for.
+        solver = "quasi_newton" if isinstance(goal, MomentObjective) else "gradient"
+        if net != "linear" or not order.has_closed_form:
+            solver = "gradient"
+        elif goal.exact:
+            solver = "closed_form"
+    chosen = solvers.resolve(solver)
+    chosen.check_combination(goal, order, net)  # type: ignore[arg-type]
     shown = check_verbose(verbose, "PrefixEncoder")
-    return Problem(goal, order, chosen, n_components, network=net, verbose=shown, **start)
-
-
-def _default_solver(objective: Objective, ordering: Ordering, network: str | MLP | nn.Module) -> str:
-    """Return the quickest solver that finds what is asked for."""
-    if network != "linear" or not ordering.has_closed_form:
-        return "gradient"
-    if objective.exact:
-        return "closed_form"
-    return "quasi_newton" if isinstance(objective, MomentObjective) else "gradient"
+    return Problem(goal, order, chosen, n_components, network=net, verbose=shown, **start)  # type: ignore[arg-type]
 
 
 def settled(given: object, record: FitRecord) -> Objective:
@@ -526,23 +484,9 @@ def too_few_rows(n: int) -> str:
     )
 
 
-def _resolved_network(network: object) -> str | MLP | nn.Module:
-    """Return "linear", an `MLP`, or a module."""
-    if isinstance(network, str):
-        if network not in ("linear", "mlp"):
-            raise bad_parameter("network", "PrefixEncoder", "'linear', 'mlp', MLP(...) or a torch module", network)
-        return MLP() if network == "mlp" else network
-    if isinstance(network, MLP):
-        network.check()
-    elif not (hasattr(network, "parameters") and hasattr(network, "forward")):
-        raise bad_parameter("network", "PrefixEncoder", "'linear', 'mlp', MLP(...) or a torch module", network)
-    return network  # type: ignore[return-value]
-
-
 def _weighty(rows: Rows) -> Rows:
     """Leave out rows of weight zero: they count for nothing, in a sample too."""
-    weight = rows.get("weight")
-    if weight is None or weight.all():
+    if (weight := rows.get("weight")) is None or weight.all():
         return rows
     kept = np.flatnonzero(weight)
     return {name: part if part is None else part[kept] for name, part in rows.items()}

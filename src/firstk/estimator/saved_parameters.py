@@ -25,45 +25,14 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-def _check_width(value: object) -> None:
-    named = value is None or (isinstance(value, str) and value == "rank")
-    if not named and not is_share(value) and not (isinstance(value, int) and is_int(value) and value > 0):
-        raise ValueError(f"{value!r} is no positive int")
-
-
-def _instance_of(*kinds: type) -> Callable[[object], None]:
-    def check(value: object) -> None:
-        if not isinstance(value, kinds):
-            raise TypeError(f"{value!r} is of type {type(value).__name__}")
-
-    return check
-
-
-def _network(name: str, settings: dict[str, Any]) -> MLP:
-    network = {MLP.name: MLP}[name](**settings)
-    network.check()
-    return network
-
-
-# How an object of each parameter is built again from its name and settings.
-_BUILDERS: dict[str, Callable[[str, dict[str, Any]], object]] = {
-    "objective": objectives.restore,
-    "ordering": orderings.restore,
-    "solver": solvers.restore,
-    "network": _network,
+# How a member of each axis is built again from its name and settings, and checked where it is a name.
+_MEMBERS: dict[str, tuple[Callable[[str, dict[str, Any]], object], Callable[[Any], object]]] = {
+    "objective": (objectives.restore, objectives.resolve),
+    "ordering": (orderings.restore, orderings.resolve),
+    "solver": (solvers.restore, solvers.resolve),
+    "network": (lambda name, settings: {MLP.name: MLP}[name](**settings), {"linear": None, MLP.name: None}.__getitem__),
 }
-# Checks of a value of each parameter that is no such object: a registered name, or a plain type.
-_CHECKS: dict[str, Callable[[Any], object]] = {
-    "n_components": _check_width,
-    "objective": objectives.resolve,
-    "ordering": orderings.resolve,
-    "solver": solvers.resolve,
-    "network": lambda name: {"linear": None, MLP.name: None}[name],
-    "init": _instance_of(str),
-    "device": _instance_of(str),
-    "random_state": _instance_of(int, type(None)),
-    "verbose": lambda value: check_verbose(value, "PrefixEncoder"),
-}
+_TYPES: dict[str, tuple[type, ...]] = {"init": (str,), "device": (str,), "random_state": (int, type(None))}
 _REGISTERED = {"objective": objectives.registered, "ordering": orderings.registered}
 _REASONS = {
     "network": "a module is code; pass it to load(path, module=network)",
@@ -78,8 +47,17 @@ def saved_parameters(parameters: Mapping[str, Any]) -> SavedParameters:
     left_out: dict[str, str] = {}
     for name, value in parameters.items():
         try:
-            plain = _to_json(name, value)
-            _from_json(name, plain)  # what could not be restored is named, not saved
+            plain = value.item() if isinstance(value, np.generic) else value
+            if name == "device" and not isinstance(plain, str):
+                plain = str(plain)
+            elif plain is None or isinstance(plain, (str, bool, int, float)):
+                plain = json.loads(json.dumps(plain, allow_nan=False))
+            else:  # an object as its name and settings
+                plain = {"name": plain.name, "settings": settings_of(plain)}
+                plain = json.loads(json.dumps(plain, default=os.fspath, allow_nan=False))
+            made = _from_json(name, plain)  # what could not be restored is named, not saved
+            if isinstance(plain, dict) and type(made) is not type(value):
+                raise TypeError(f"{type(value).__name__} is a class of the user's own")
         except (KeyError, TypeError, ValueError, AttributeError):
             own = name in _REGISTERED and not _REGISTERED[name](value)
             reason = f"a class of your own is code; pass it to set_params({name}=...)" if own else _REASONS.get(name)
@@ -109,27 +87,25 @@ def parameters_of(encoder: FittedEncoder, module: nn.Module | None = None) -> di
     return found if module is None else found | {"network": module}
 
 
-def _to_json(name: str, value: Any) -> object:
-    """Return a parameter as a JSON value: an object as its name and settings."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, (str, bool, int, float)):
-        return json.loads(json.dumps(value, allow_nan=False))
-    if name == "device":
-        return str(value)
-    plain = {"name": value.name, "settings": settings_of(value)}
-    plain = json.loads(json.dumps(plain, default=os.fspath, allow_nan=False))
-    if type(_from_json(name, plain)) is not type(value):
-        raise TypeError(f"{type(value).__name__} is a class of the user's own")
-    return plain
-
-
 def _from_json(name: str, plain: object) -> object:
     """Return the parameter that a JSON value stands for, raising for what no estimator could have been made with."""
     try:
-        if isinstance(plain, dict):
-            return _BUILDERS[name](plain["name"], plain["settings"])
-        _CHECKS[name](plain)
+        if name in _MEMBERS:
+            restore, check = _MEMBERS[name]
+            if isinstance(plain, dict):
+                member = restore(plain["name"], plain["settings"])
+                if isinstance(member, MLP):
+                    member.check()
+                return member
+            check(plain)
+        elif name == "n_components":
+            named = plain is None or (isinstance(plain, str) and plain == "rank")
+            if not named and not is_share(plain) and not (isinstance(plain, int) and is_int(plain) and plain > 0):
+                raise ValueError(f"{plain!r} is no positive int")
+        elif name == "verbose":
+            check_verbose(plain, "PrefixEncoder")
+        elif not isinstance(plain, _TYPES[name]):
+            raise TypeError(f"{plain!r} is of type {type(plain).__name__}")
     except FirstkError as error:
         raise ValueError(f"{name}: {error}") from None
     return plain

@@ -7,18 +7,16 @@ under the name that was asked for is always whole.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from firstk._base.concurrency import cores, ordered_map
-from firstk.data.files.contract import Batch, Format, Layout, code_layout, must_be_restored
+from firstk.data.files.contract import Batch, code_layout, must_be_restored
 from firstk.data.files.shards import ShardLog, shard_names
 from firstk.data.files.vector_columns import missing_column
 from firstk.data.files.vector_table import FORMATS, VectorTable, format_of, open_vectors
@@ -173,8 +171,38 @@ def transform_files(
             raise missing_column(table.path, name, table.columns)
     work = _Work(encoding, table.columns if columns is None else tuple(columns), progress)
     place = place_of(target)
-    if _means_folder(source, place):
-        _to_folder(work, table, place, resume)
+    # Codes go to a folder where several files come in, and the name asked for is not that of a file.
+    named = any(place.name.lower().endswith(form.endings) for form in FORMATS)
+    folder = not named and not place_of(source).is_file()
+    if folder:
+        job = encoding.facts() | {
+            "precision": encoding.precision.name,
+            "vectors": table.vectors,
+            "columns": list(work.columns),
+            "nan": table.nan,
+        }
+        if encoding.like is not None:
+            job["like"] = encoding.precision.record()
+        log = ShardLog.begin(place, job, resume=resume)
+        if log.learned:
+            work.encoding = replace(encoding, precision=read_precision(log.learned))
+        else:
+            work.learn(table)
+            log.learned = work.encoding.precision.record()
+            log.write()  # before the first shard: without it nobody knows what the folder is
+        names = shard_names([shard.path for shard in table.shards])
+        for name, (path, part) in zip(names, table.parts(), strict=True):
+            stamp = part.shards[0].stamp
+            assert stamp is not None
+            if log.finished(name, stamp):
+                work.progress(part.rows)
+                continue
+            if log.complete:
+                raise InvalidInputError(
+                    f"'{place}' is complete, and '{path}' is new or was changed since. Choose another name."
+                )
+            log.add(name, stamp, work.write(part, log.folder / name))
+        log.finish()
     else:
         format_of(place)
         if any(place.exists() and place.samefile(shard.path) for shard in table.shards):
@@ -187,7 +215,7 @@ def transform_files(
         rows=work.rows,
         dropped=work.dropped,
         files=work.files,
-        finished_before=len(table.shards) - work.files if _means_folder(source, place) else 0,
+        finished_before=len(table.shards) - work.files if folder else 0,
         width=table.width,
         k=encoding.k,
         precision=encoding.precision.name,
@@ -200,17 +228,6 @@ def transform_files(
         metric=encoding.metric,
         cut=cut,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Encoded:
-    """A batch whose vectors have become codes; `codes` is None where all of its rows were dropped."""
-
-    rows: int
-    dropped: int
-    columns: Mapping[str, np.ndarray]
-    codes: np.ndarray | None
-    clipped: int
 
 
 @dataclass
@@ -246,113 +263,39 @@ class _Work:
     def write(self, table: VectorTable, target: Path) -> int:
         """Encode one table into one file; return the number of rows, without which there is no file."""
         size = max(1, _BATCH_NUMBERS // table.width)
-        with closing(ordered_map(self._encoded, table.batches(size, self.columns), cores())) as batches:
+
+        def encoded(batch: Batch) -> tuple[Batch, np.ndarray | None, int]:
+            return (batch, *self.encoding(batch)) if len(batch) else (batch, None, 0)
+
+        with closing(ordered_map(encoded, table.batches(size, self.columns), cores())) as batches:
             first = next(batches, None)
             if first is None:
                 return 0
-            form = format_of(target)
-            columns, rows = fitting_columns(form, self.columns, first.columns), 0
+            form, precision = format_of(target), self.encoding.precision
+            columns, rows = fitting_columns(form, self.columns, first[0].columns), 0
             self.left_out = tuple(name for name in self.columns if name not in columns)
-            with creating(target, self._layout(table.vectors, columns, form)) as writer:
+            # Floats can do without a note, and formats without room for one are fine for them.
+            if not form.notes and must_be_restored(precision) and not self.encoding.in_model:
+                raise InvalidInputError(
+                    f"{form.name} cannot store the {precision.name} scale; use parquet, arrow, npz or safetensors."
+                )
+            facts = self.encoding.facts() if form.notes else None
+            with creating(target, code_layout(table.vectors, precision, self.encoding.k, columns, facts)) as writer:
 
-                def write(batch: _Encoded) -> _Encoded:
-                    if batch.codes is not None:
-                        writer.write(batch.codes, batch.columns)
-                    return batch
+                def write(part: tuple[Batch, np.ndarray | None, int]) -> tuple[Batch, int]:
+                    batch, codes, clipped = part
+                    if codes is not None:
+                        writer.write(codes, batch.columns)
+                    return batch, clipped
 
                 with closing(ordered_map(write, chain([first], batches), 1)) as written:  # while the next are made
-                    for batch in written:
-                        rows, self.dropped = rows + batch.rows, self.dropped + batch.dropped
-                        self.clipped += batch.clipped
-                        self.progress(batch.rows + batch.dropped)
+                    for batch, clipped in written:
+                        rows, self.dropped = rows + len(batch), self.dropped + batch.dropped
+                        self.clipped += clipped
+                        self.progress(len(batch) + batch.dropped)
                 if not rows:
                     raise InvalidInputError(
                         f"None of the vectors of '{table.path}' is free of NaN: there is nothing to write."
                     )
         self.rows, self.files = self.rows + rows, self.files + 1
         return rows
-
-    def _encoded(self, batch: Batch) -> _Encoded:
-        codes, clipped = self.encoding(batch) if len(batch) else (None, 0)
-        return _Encoded(len(batch), batch.dropped, batch.columns, codes, clipped)
-
-    def _layout(self, name: str, columns: tuple[str, ...], form: Format) -> Layout:
-        encoding = self.encoding
-        # Floats can do without a note, and formats without room for one are fine for them.
-        noted = form.notes or (must_be_restored(encoding.precision) and not encoding.in_model)
-        if noted and not form.notes:
-            raise InvalidInputError(
-                f"{form.name} cannot store the {encoding.precision.name} scale; use parquet, arrow, npz or safetensors."
-            )
-        return code_layout(name, encoding.precision, encoding.k, columns, encoding.facts() if noted else None)
-
-
-def _to_folder(work: _Work, table: VectorTable, target: Path, resume: bool) -> None:
-    job = work.encoding.facts() | {
-        "precision": work.encoding.precision.name,
-        "vectors": table.vectors,
-        "columns": list(work.columns),
-        "nan": table.nan,
-    }
-    if work.encoding.like is not None:
-        job["like"] = work.encoding.precision.record()
-    log = ShardLog.begin(target, job, resume=resume)
-    if log.learned:
-        work.encoding = replace(work.encoding, precision=read_precision(log.learned))
-    else:
-        work.learn(table)
-        log.learned = work.encoding.precision.record()
-        log.write()  # before the first shard: without it nobody knows what the folder is
-    names = shard_names([shard.path for shard in table.shards])
-    for name, (path, part) in zip(names, table.parts(), strict=True):
-        stamp = part.shards[0].stamp
-        assert stamp is not None
-        if log.finished(name, stamp):
-            work.progress(part.rows)
-            continue
-        if log.complete:
-            raise InvalidInputError(
-                f"'{target}' is complete, and '{path}' is new or was changed since. Choose another name."
-            )
-        log.add(name, stamp, work.write(part, log.folder / name))
-    log.finish()
-
-
-def _means_folder(source: str | Path, target: Path) -> bool:
-    """Tell whether codes go to a folder: several files come in, and the name asked for is not that of a file."""
-    known = any(target.name.lower().endswith(form.endings) for form in FORMATS)
-    return not known and not place_of(source).is_file()
-
-
-def _first_rows(table: VectorTable, rows: int) -> Iterator[Batch]:
-    """Yield batches until `rows` rows have come."""
-    for batch in table.batches(max(1, min(rows, _BATCH_NUMBERS // table.width))):
-        if len(batch):
-            yield batch
-        rows -= len(batch)
-        if rows <= 0:
-            return
-
-
-class _Behind:
-    """Let another thread do the last chunk of work while the next is made; its errors come up with the next call."""
-
-    def __init__(self, work: Callable[..., None]):
-        self._work, self._pool = work, ThreadPoolExecutor(1)
-        self._last: Future[None] | None = None
-
-    def __call__(self, *chunk: Any) -> None:
-        self._wait()
-        self._last = self._pool.submit(self._work, *chunk)
-
-    def _wait(self) -> None:
-        if self._last is not None:
-            self._last.result()
-
-    def __enter__(self) -> _Behind:
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._pool.shutdown(wait=True)
-        if kind is None:
-            self._wait()

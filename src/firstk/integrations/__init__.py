@@ -12,7 +12,7 @@ from firstk._base.lazy_names import lazy_names
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "firstk.integrations._codes": ["METRICS", "Codes", "EncoderLike", "fitted"],
+        "firstk.integrations._codes": ["METRICS", "Codes", "EncoderLike"],
         "firstk.integrations._documents": ["ID_COLUMN", "Documents"],
     },
 )
@@ -21,6 +21,5 @@ if TYPE_CHECKING:
     from firstk.integrations._codes import METRICS as METRICS
     from firstk.integrations._codes import Codes as Codes
     from firstk.integrations._codes import EncoderLike as EncoderLike
-    from firstk.integrations._codes import fitted as fitted
     from firstk.integrations._documents import ID_COLUMN as ID_COLUMN
     from firstk.integrations._documents import Documents as Documents

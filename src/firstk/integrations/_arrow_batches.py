@@ -6,11 +6,11 @@ What is sent to a worker is bytes, numbers and names: a fitted encoder travels a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -23,10 +23,14 @@ from firstk.data.precision import read_precision
 from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.estimator.encoding import Encoding, Wish, encoding_of
 from firstk.exceptions import InvalidInputError
+from firstk.integrations.parts import ShortSampleError, finish
 
 if TYPE_CHECKING:
     import pyarrow
 
+    from firstk.estimator.prefix_encoder import PrefixEncoder
+
+Encoder = TypeVar("Encoder", bound="PrefixEncoder")
 SHOWN = 5  # ids in an error message
 # Rows on which scales and thresholds of a precision are fitted.
 SAMPLE_ROWS = 65_536
@@ -197,17 +201,32 @@ def plain_errors() -> Iterator[None]:
         raise InvalidInputError(said[1].strip()) from None
 
 
-def coder(encoder: Any, vectors: str, wish: Wish, nan: str, sample: Iterable[pyarrow.RecordBatch]) -> Coder:
+def fitted_on(encoder: Encoder, gather: Callable[[int | None], list[bytes]], rows: int) -> Encoder:
+    """Fit an encoder on the parts that `gather` gives for so many rows; again, with larger parts, if they are short."""
+    with plain_errors():
+        parts = gather(rows)
+    try:
+        finish(encoder, parts)
+    except ShortSampleError:
+        finish(encoder, gather(None))
+    return encoder
+
+
+def coder(
+    encoder: Any, columns: Iterable[str], vectors: str, wish: Wish, nan: str, sample: Iterable[pyarrow.RecordBatch]
+) -> Coder:
     """Return the coder of a fitted encoder; `sample` is read where scales have to be fitted on codes."""
-    check_choice(nan, NAN, "nan", "transform")
-    fitted = check_fitted(encoder, "transform")
-    made = _encoding(fitted, wish, vectors)
-    if made.to_fit:
-        codes = [made.encode(matrix(_complete(part, [vectors], nan), vectors)) for part in sample if len(part)]
-        if not codes:
-            raise InvalidInputError("There is no row to fit the scales of the codes on.")
-        made = made.fitted(np.concatenate(codes))
-    return Coder(fitted.files(), wish, made.precision.record(), vectors, nan)
+    Named(vectors).among(columns)
+    with plain_errors():
+        check_choice(nan, NAN, "nan", "transform")
+        fitted = check_fitted(encoder, "transform")
+        made = _encoding(fitted, wish, vectors)
+        if made.to_fit:
+            codes = [made.encode(matrix(_complete(part, [vectors], nan), vectors)) for part in sample if len(part)]
+            if not codes:
+                raise InvalidInputError("There is no row to fit the scales of the codes on.")
+            made = made.fitted(np.concatenate(codes))
+        return Coder(fitted.files(), wish, made.precision.record(), vectors, nan)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ import numpy as np
 from sklearn.preprocessing import normalize
 
 from firstk._base.checks import check_choice
-from firstk.encoder.fitted import SEARCH_METRIC, FittedEncoder
+from firstk.bits.quantizer import METRICS
+from firstk.encoder.fitted import SEARCH_METRIC, FittedEncoder, check_fitted
 from firstk.encoder.network import TrainedMLP
 from firstk.exceptions import InvalidInputError
 
@@ -22,22 +23,11 @@ if TYPE_CHECKING:
     from firstk.estimator.prefix_encoder import PrefixEncoder
 
 EncoderLike: TypeAlias = "PrefixEncoder | FittedEncoder"
-METRICS = ("cosine", "inner_product", "l2")
-
-
-def fitted(encoder: EncoderLike, owner: str) -> FittedEncoder:
-    """Return the fitted encoder behind a PrefixEncoder, or the argument itself if it is one."""
-    found = getattr(encoder, "encoder_", encoder)
-    if not isinstance(found, FittedEncoder):
-        raise InvalidInputError(
-            f"{owner} takes a fitted PrefixEncoder or a FittedEncoder. Got {type(encoder).__name__}."
-        )
-    return found
 
 
 def exportable(encoder: EncoderLike, owner: str) -> tuple[FittedEncoder, TrainedMLP | None]:
     """Return the fitted encoder and its MLP, if it has one; raise an error for a network of the user's own."""
-    found = fitted(encoder, owner)
+    found = check_fitted(encoder, owner)
     if found.network is None:
         return found, None
     if isinstance(found.network, TrainedMLP):
@@ -74,7 +64,7 @@ class Codes:
     @classmethod
     def of(cls, encoder: EncoderLike, metric: str, owner: str) -> Codes:
         """Resolve the encoder and the name of the metric; "auto" is the one that curves evaluate."""
-        found = fitted(encoder, owner)
+        found = check_fitted(encoder, owner)
         check_choice(metric, ("auto", *METRICS), "metric", owner)
         return cls(found, SEARCH_METRIC if metric == "auto" else metric)
 

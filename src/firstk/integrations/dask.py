@@ -8,7 +8,8 @@ workers, also if a worker is lost and its partitions are computed again. Needs t
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
@@ -19,7 +20,7 @@ from firstk._base.checks import check_prefix, require
 from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.problem import Problem
 from firstk.exceptions import FirstkError, InvalidInputError
-from firstk.moments.paired import PairedStatistics
+from firstk.moments.cross import CrossMoments
 from firstk.moments.statistics import Statistics
 from firstk.moments.stream import Accumulated, Chunks, HoldOut, accumulate, as_rows, merged
 
@@ -47,11 +48,9 @@ def accumulate_collections(problem: Problem, columns: Mapping[str, Collection | 
         alike along rows, or None. Or "X" alone: a bag of batches, as in
         :func:`firstk.moments.stream.checked`.
     """
-    dask = require("dask", "dask", "Fitting on dask data")
     problem.check_streamable("dask data")
     quiet = replace(problem, verbose=False)  # workers show no progress bar
-    leaf, join = dask.delayed(_leaf, pure=False), dask.delayed(merged, pure=False)
-    found: Statistics | None = _reduced(columns, lambda i, batch: leaf(quiet, i, batch), join)
+    found: Statistics | None = _reduced(columns, _leaf, merged, quiet)
     if found is None:
         raise InvalidInputError("The dask data have no row to fit on.")
     return found
@@ -59,62 +58,17 @@ def accumulate_collections(problem: Problem, columns: Mapping[str, Collection | 
 
 def accumulate_paired(
     old: Collection, new: Collection | ArrayLike, sample_weight: Collection | ArrayLike | None, owner: str
-) -> PairedStatistics:
-    """Return the statistics of pairs of vectors of two models, of dask arrays or data frames partitioned alike."""
-    dask = require("dask", "dask", "Fitting on dask data")
+) -> CrossMoments:
+    """Return the moments of pairs of vectors of two models, of dask arrays or data frames partitioned alike."""
     if _is_bag(old) or _is_bag(new):
         raise InvalidInputError(
             f"{owner} takes dask arrays and data frames. Of a bag, call partial_fit on its batches."
         )
-    leaf, join = dask.delayed(_paired_leaf, pure=False), dask.delayed(_paired_joined, pure=False)
     columns = {"old": old, "new": new, "weight": sample_weight}
-    found: PairedStatistics | None = _reduced(columns, lambda i, batch: leaf(i, batch, owner), join)
-    if found is None or not found.moments.rows:
+    found: CrossMoments | None = _reduced(columns, _paired_leaf, _paired_joined, owner)
+    if found is None or not found.rows:
         raise InvalidInputError("The dask data have no row to fit on.")
     return found
-
-
-def _paired_leaf(partition: int, batch: Mapping[str, Any], owner: str) -> PairedStatistics:
-    """Accumulate the pairs of a partition on a worker."""
-    old, new, weight = (batch.get(name) for name in ("old", "new", "weight"))
-    if not len(old) and not len(new):  # type: ignore[arg-type]
-        return PairedStatistics()
-    try:
-        weight = None if weight is None else np.asarray(weight).ravel()
-        return PairedStatistics.of(as_rows(old), as_rows(new), weight, owner)
-    except FirstkError as error:
-        raise InvalidInputError(f"In partition {partition}: {error}") from None
-
-
-def _paired_joined(parts: list[PairedStatistics]) -> PairedStatistics:
-    """Merge the statistics of several partitions, in order, without modifying them."""
-    whole = PairedStatistics()
-    for part in parts:
-        whole.merge(part)
-    return whole
-
-
-def _reduced(
-    columns: Mapping[str, Collection | ArrayLike | None],
-    leaf: Callable[[int, Any], Any],
-    join: Callable[[list[Any]], Any],
-) -> Any:
-    """Return what is left after `leaf` on each partition and `join` on groups of them; None where there are none."""
-    given = {name: part for name, part in columns.items() if part is not None}
-    parts = [leaf(i, batch) for i, batch in enumerate(_batches(given))]
-    while len(parts) > 1:
-        parts = [join(parts[i : i + _FAN]) for i in range(0, len(parts), _FAN)]
-    return parts[0].compute() if parts else None
-
-
-def _leaf(problem: Problem, partition: int, batches: object) -> Statistics | None:
-    """Accumulate a partition on a worker: one batch, or the items of a bag."""
-    items = batches if isinstance(batches, list) else [batches]
-    try:
-        return merged([problem.statistics_of(batch) for batch in items])
-    except FirstkError as error:
-        # A new error with the message only, because errors are pickled on the way to the client.
-        raise InvalidInputError(f"In partition {partition}: {error}") from None
 
 
 def gather(problem: Problem, chunks: Chunks, parts: HoldOut) -> Accumulated:
@@ -127,12 +81,62 @@ def gather(problem: Problem, chunks: Chunks, parts: HoldOut) -> Accumulated:
         raise InvalidInputError(
             "A dask cluster reads rows from files only. Fit pairs, and rows in memory, without a cluster."
         )
-    read, join = dask.delayed(_read, pure=False), dask.delayed(_joined, pure=False)
-    quiet = replace(problem, verbose=False)
-    found = [read(quiet, own, parts, first) for first, own in chunks.files()]
-    while len(found) > 1:
-        found = [join(found[i : i + _FAN]) for i in range(0, len(found), _FAN)]
-    return found[0].compute()
+    read, quiet = dask.delayed(_read, pure=False), replace(problem, verbose=False)
+    found: Accumulated = _tree([read(quiet, own, parts, first) for first, own in chunks.files()], _joined)
+    return found
+
+
+def _reduced(
+    columns: Mapping[str, Collection | ArrayLike | None],
+    leaf: Callable[[int, Any, Any], Any],
+    join: Callable[[list[Any]], Any],
+    setting: object,
+) -> Any:
+    """Return what is left after `leaf` on each partition and `join` on groups of them; None where there are none."""
+    measured = require("dask", "dask", "Fitting on dask data").delayed(leaf, pure=False)
+    given = {name: part for name, part in columns.items() if part is not None}
+    return _tree([measured(i, batch, setting) for i, batch in enumerate(_batches(given))], join)
+
+
+def _tree(parts: list[Any], join: Callable[[list[Any]], Any]) -> Any:
+    """Merge delayed parts on workers, in order, some at a time; None where there are none."""
+    joined = require("dask", "dask", "Fitting on dask data").delayed(join, pure=False)
+    while len(parts) > 1:
+        parts = [joined(parts[i : i + _FAN]) for i in range(0, len(parts), _FAN)]
+    return parts[0].compute() if parts else None
+
+
+@contextmanager
+def _in_partition(number: int) -> Iterator[None]:
+    """Raise errors with the number of the partition; new ones with the message only, because they are pickled."""
+    try:
+        yield
+    except FirstkError as error:
+        raise InvalidInputError(f"In partition {number}: {error}") from None
+
+
+def _leaf(partition: int, batches: object, problem: Problem) -> Statistics | None:
+    """Accumulate a partition on a worker: one batch, or the items of a bag."""
+    with _in_partition(partition):
+        return merged([problem.statistics_of(batch) for batch in (batches if isinstance(batches, list) else [batches])])
+
+
+def _paired_leaf(partition: int, batch: Mapping[str, Any], owner: str) -> CrossMoments:
+    """Accumulate the pairs of a partition on a worker."""
+    old, new, weight = (batch.get(name) for name in ("old", "new", "weight"))
+    if not len(old) and not len(new):  # type: ignore[arg-type]
+        return CrossMoments()
+    with _in_partition(partition):
+        weight = None if weight is None else np.asarray(weight).ravel()
+        return CrossMoments.sampled(as_rows(old), as_rows(new), weight, owner)
+
+
+def _paired_joined(parts: list[CrossMoments]) -> CrossMoments:
+    """Merge the moments of several partitions, in order, without modifying them."""
+    whole = CrossMoments()
+    for part in parts:
+        whole.merge(part)
+    return whole
 
 
 def _read(problem: Problem, chunks: Chunks, parts: HoldOut, first: int) -> Accumulated:
@@ -253,7 +257,5 @@ def _encoded(
     X = as_rows(part)
     if not X.shape[0]:
         return np.empty((0, k), dtype)
-    try:
+    with _in_partition(partition):
         return np.asarray(encoder.encode(X, k, side=side, owner=owner), dtype=dtype)
-    except FirstkError as error:
-        raise InvalidInputError(f"In partition {partition}: {error}") from None

@@ -30,11 +30,11 @@ from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import check_choice, check_matrix, check_prefix, require
 from firstk._base.input_file import check_regular
 from firstk.encoder.affine_map import AffineMap
-from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.encoder.network import TrainedMLP
 from firstk.encoder.record import FitRecord
 from firstk.exceptions import CorruptModelError, InvalidInputError
-from firstk.integrations._codes import EncoderLike, fitted
+from firstk.integrations._codes import EncoderLike
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
@@ -75,7 +75,7 @@ def export(encoder: EncoderLike, path: str | Path) -> Path:
     as JSON.
     """
     onnx = require("onnx", "onnx", "Export to ONNX")
-    return _write(_model(onnx, fitted(encoder, "onnx.export")), path)
+    return _write(_model(onnx, check_fitted(encoder, "onnx.export")), path)
 
 
 def export_translation(
@@ -296,7 +296,17 @@ def _model(onnx: ModuleType, encoder: FittedEncoder) -> ModelProto:
         helper.make_tensor_value_info("query", kinds.BOOL, []),
     ]
     model = graph.model(inputs, helper.make_tensor_value_info("codes", kinds.FLOAT, ["rows", "width"]))
-    helper.set_model_props(model, _facts(encoder) | {"sha256": _digest(model)})
+    facts = {  # all of them strings, as ONNX requires
+        "format": _FORMAT,
+        "d": str(encoder.d),
+        "p": str(encoder.p),
+        "pinned": str(encoder.pinned),
+        "normalized": json.dumps(encoder.normalized),
+        "network": "linear" if encoder.network is None else "mlp",
+        "objective": encoder.record.objective,
+        "config": json.dumps(encoder.record.to_json(), ensure_ascii=False),
+    }
+    helper.set_model_props(model, facts | {"sha256": _digest(model)})
     if model.ByteSize() > _MOST_BYTES:
         raise InvalidInputError(
             f"An ONNX file holds at most 2 GiB, and this encoder of {encoder.p} x {encoder.d} takes more. "
@@ -329,20 +339,6 @@ def _layers(graph: _Graph, network: TrainedMLP, z: str) -> str:
         if i < last:
             z = graph.step("Relu", z, to=f"layer{i}/relu")
     return graph.unit_rows(z, to="body") if network.normalize else z
-
-
-def _facts(encoder: FittedEncoder) -> dict[str, str]:
-    """Return the metadata, all of them strings as ONNX requires."""
-    return {
-        "format": _FORMAT,
-        "d": str(encoder.d),
-        "p": str(encoder.p),
-        "pinned": str(encoder.pinned),
-        "normalized": json.dumps(encoder.normalized),
-        "network": "linear" if encoder.network is None else "mlp",
-        "objective": encoder.record.objective,
-        "config": json.dumps(encoder.record.to_json(), ensure_ascii=False),
-    }
 
 
 def _digest(model: ModelProto) -> str:

@@ -7,12 +7,12 @@ one of data frames, so that Spark Connect works too. Needs the extra "spark".
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from firstk._base.checks import require
 from firstk.estimator.encoding import Wish
-from firstk.integrations._arrow_batches import SAMPLE_ROWS, Named, coder, plain_errors
-from firstk.integrations.parts import ShortSampleError, finish, measure, merge
+from firstk.integrations._arrow_batches import SAMPLE_ROWS, Encoder, Named, coder, fitted_on
+from firstk.integrations.parts import measure, merge
 
 if TYPE_CHECKING:
     import pyarrow
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from firstk.estimator.prefix_encoder import PrefixEncoder
 
 __all__ = ["fit", "transform"]
-
-Encoder = TypeVar("Encoder", bound="PrefixEncoder")
 
 # Parts that one task merges, and parts that the driver may receive.
 _FAN, _FEW = 16, 32
@@ -67,35 +65,31 @@ def fit(
     df = df.select(*named.among(df.columns))
     places = df.select(functions.spark_partition_id().alias("number"))
     total, last = places.agg(functions.count("number"), functions.max("number")).collect()[0]
-    with plain_errors():
-        parts = _parts(encoder, df, named, rows or total, last or 0)
-    try:
-        return finish(encoder, parts)
-    except ShortSampleError:
-        return finish(encoder, _parts(encoder, df, named, None, last or 0))
 
+    def gather(count: int | None) -> list[bytes]:
+        """Return the merged parts in the order of partitions."""
+        left = last or 0
 
-def _parts(encoder: PrefixEncoder, df: DataFrame, named: Named, rows: int | None, last: int) -> list[bytes]:
-    """Return the merged parts in the order of partitions."""
+        def measured(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+            from pyspark import TaskContext
 
-    def measured(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        from pyspark import TaskContext
+            context = TaskContext.get()
+            assert context is not None
+            part = measure(encoder, named.batches(batches), pairs=named.pairs, rows=count)
+            yield _table([context.partitionId()], [part]).to_batches()[0]
 
-        context = TaskContext.get()
-        assert context is not None
-        part = measure(encoder, named.batches(batches), pairs=named.pairs, rows=rows)
-        yield _table([context.partitionId()], [part]).to_batches()[0]
+        def joined(table: pyarrow.Table) -> pyarrow.Table:
+            table = table.sort_by("number")
+            number = table["number"][0].as_py() // _FAN
+            return _table([number], [merge(part.as_py() for part in table["part"])])
 
-    def joined(table: pyarrow.Table) -> pyarrow.Table:
-        table = table.sort_by("number")
-        number = table["number"][0].as_py() // _FAN
-        return _table([number], [merge(part.as_py() for part in table["part"])])
+        found = df.mapInArrow(measured, _PARTS)
+        while left >= _FEW:
+            found = found.groupBy((found["number"] / _FAN).cast("long").alias("group")).applyInArrow(joined, _PARTS)
+            left //= _FAN
+        return [bytes(row.part) for row in sorted(found.toLocalIterator(), key=lambda row: row.number)]
 
-    found = df.mapInArrow(measured, _PARTS)
-    while last >= _FEW:
-        found = found.groupBy((found["number"] / _FAN).cast("long").alias("group")).applyInArrow(joined, _PARTS)
-        last //= _FAN
-    return [bytes(row.part) for row in sorted(found.toLocalIterator(), key=lambda row: row.number)]
+    return fitted_on(encoder, gather, rows or total)
 
 
 def _table(numbers: list[int], parts: list[bytes]) -> pyarrow.Table:
@@ -134,10 +128,8 @@ def transform(
         The metadata of the column say how the codes were made.
     """
     types = require("pyspark.sql.types", "spark", "Transforming with Spark")
-    Named(vectors).among(df.columns)
     wish = Wish(k, side, precision, bytes_per_vector, metric)
-    with plain_errors():
-        made = coder(encoder, vectors, wish, nan, _first(df, vectors))
+    made = coder(encoder, df.columns, vectors, wish, nan, _first(df, vectors))
 
     def encoded(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         return map(made, batches)

@@ -5,7 +5,8 @@ of the same rows; `task`, `neighbors`, `ranking` and
 `search` return one score for every prefix length from one encode, `bootstrap` the interval in which it lies; `task`
 also scores single coordinates; `late_interaction` compares documents of several vectors. `prefix_curve` takes an
 encoder and data to a curve by any metric in `METRICS`; `make_scorer` turns one into a scorer for scikit-learn's
-searches. Held-out splits, baselines and reports live in the room `advice`.
+searches; `threshold` says what cosines of codes mean for raw vectors. Held-out splits, baselines and reports live in
+the room `advice`.
 """
 
 from firstk.metrics.bootstrap import ExplainedShare, MeanScore, RankAgreement, bootstrap_interval, resampled_scores
@@ -33,6 +34,7 @@ from firstk.metrics.task import (
     readout_errors,
     reconstruction_errors,
 )
+from firstk.metrics.threshold import calibration, matched_threshold
 
 __all__ = [
     "METRICS",
@@ -45,12 +47,14 @@ __all__ = [
     "axis_readout_r2",
     "basis_kurtosis",
     "bootstrap_interval",
+    "calibration",
     "check_judgements",
     "explained_variance",
     "first_k_against_best_k",
     "linear_probe_accuracy",
     "linear_readout_r2",
     "make_scorer",
+    "matched_threshold",
     "max_cosines",
     "max_sim",
     "mean_principal_angles",

@@ -14,7 +14,6 @@ __getattr__, __dir__ = lazy_names(
     {
         "firstk.moments.cross": ["CrossMoments", "check_two_sides"],
         "firstk.moments.fingerprint": ["row_priorities"],
-        "firstk.moments.paired": ["PairedStatistics"],
         "firstk.moments.statistics": ["RowSample"],
         "firstk.moments.stream": ["chunk_rows"],
         "firstk.moments.targets": ["check_none_missing"],
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from firstk.moments.cross import CrossMoments as CrossMoments
     from firstk.moments.cross import check_two_sides as check_two_sides
     from firstk.moments.fingerprint import row_priorities as row_priorities
-    from firstk.moments.paired import PairedStatistics as PairedStatistics
     from firstk.moments.statistics import RowSample as RowSample
     from firstk.moments.stream import chunk_rows as chunk_rows
     from firstk.moments.targets import check_none_missing as check_none_missing

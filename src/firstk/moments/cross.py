@@ -6,6 +6,7 @@ vectors with the new ones as targets hold all three, so updates, merges, weights
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeVar
 
@@ -13,11 +14,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from firstk._base.array_types import MatrixLike
-from firstk._base.checks import check_matrix, check_same_length
+from firstk._base.arrays import under, within
+from firstk._base.checks import check_matrix, check_same_length, check_weights
 from firstk._base.linalg import ordered_eigh
 from firstk.exceptions import CorruptModelError, InvalidInputError
+from firstk.moments.fingerprint import row_priorities
 from firstk.moments.moments import Moments
+from firstk.moments.statistics import RowSample
 
+# Pairs that are sampled, and numbers in them at most.
+_SAMPLE_ROWS, _FEWEST_SAMPLED, _SAMPLE_NUMBERS = 4096, 256, 2**25
 Derived = TypeVar("Derived")
 
 
@@ -33,6 +39,9 @@ class CrossMoments:
     ----------
     joint : Moments
         Of the rows a, with b as targets.
+    sample : RowSample
+        The pairs of lowest hash, the same for any batches and any order: "left" are a, "right" b, "weight" their
+        weights where they have any. Empty unless the moments come from `sampled`.
 
     Examples
     --------
@@ -46,6 +55,7 @@ class CrossMoments:
     def __init__(self, owner: str = "CrossMoments.update"):
         self.owner = owner
         self.joint = Moments(owner=owner)
+        self.sample = RowSample(0)
         self._derived: dict[Hashable, Any] = {}
 
     # -- accumulation ----------------------------------------------------------------------------------------
@@ -60,21 +70,38 @@ class CrossMoments:
         sample_weight : array-like of shape (n,), optional
         """
         old, new = check_two_sides(old, new, self.owner)
-        single = old.dtype == new.dtype == np.float32
-        batch = Moments("auto" if single else "float64", owner=self.owner)
-        batch.update(old, targets=new, sample_weight=sample_weight)
-        return self._take_in(batch)
+        single, batch = old.dtype == new.dtype == np.float32, CrossMoments(self.owner)
+        batch.joint = Moments("auto" if single else "float64", owner=self.owner)
+        batch.joint.update(old, targets=new, sample_weight=sample_weight)
+        return self.merge(batch)
+
+    @classmethod
+    def sampled(
+        cls, old: MatrixLike, new: MatrixLike, sample_weight: ArrayLike | None = None, owner: str = "CrossMoments"
+    ) -> CrossMoments:
+        """Return the moments of a batch of pairs, with a bounded sample of them."""
+        old, new = check_two_sides(old, new, owner)
+        weight = check_weights(sample_weight, len(old), owner)
+        made = cls(owner).update(old, new, weight)
+        columns: dict[str, np.ndarray | None] = {"left": old, "right": new, "weight": weight}
+        if weight is not None:  # rows of weight zero are as good as absent
+            columns = {name: part[weight > 0] for name, part in columns.items() if part is not None}
+        made.sample = RowSample(min(_SAMPLE_ROWS, max(_FEWEST_SAMPLED, _SAMPLE_NUMBERS // (made.p + made.q))))
+        made.sample.update(columns, row_priorities(columns))
+        return made
 
     def merge(self, other: CrossMoments) -> CrossMoments:
         """Take in the moments of other pairs, exactly as if they had been seen here."""
-        return self._take_in(other.joint)
-
-    def _take_in(self, joint: Moments) -> CrossMoments:
-        if self.rows and joint.rows and (joint.p, joint.q) != (self.p, self.q):
+        mine, theirs = (self.p, self.q), (other.p, other.q)
+        if self.rows and other.rows and mine != theirs:
             raise InvalidInputError(
-                f"{self.owner}: pairs of widths {self.p} and {self.q} cannot take in pairs of {joint.p} and {joint.q}."
+                f"{self.owner}: pairs of widths {self.p} and {self.q} cannot take in pairs of {other.p} and {other.q}."
             )
-        self.joint.merge(joint)
+        if self.rows:
+            self.sample.merge(other.sample)
+        else:
+            self.sample = copy.deepcopy(other.sample)
+        self.joint.merge(other.joint)
         self._derived = {}
         return self
 
@@ -87,17 +114,41 @@ class CrossMoments:
     # -- state -----------------------------------------------------------------------------------------------
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return all that is known as arrays, from which ``from_arrays`` builds the same object."""
-        return self.joint.to_arrays()
+        """Return what is kept as arrays, to be stored or sent: ``from_arrays`` builds the same object from them."""
+        return under("moments", self.joint.to_arrays()) | under("sample", self.sample.to_arrays())
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> CrossMoments:
         """Undo ``to_arrays``."""
         made = cls()
-        made.joint = Moments.from_arrays(arrays)
+        made.joint = Moments.from_arrays(within(arrays, "moments"))
+        made.sample = RowSample.from_arrays(within(arrays, "sample"))
         if made.rows and not (made.p and made.q):
             raise CorruptModelError(f"These are not the arrays of two sides: widths {made.p} and {made.q}.")
+        widths = tuple(made.sample[name].shape[1:] for name in ("left", "right") if name in made.sample)
+        if made.sample.capacity and widths != ((made.p,), (made.q,)):
+            raise CorruptModelError(f"The sample of these moments has widths {widths}, not {made.p}, {made.q}.")
         return made
+
+    @property
+    def unit_norms(self) -> tuple[bool, bool]:
+        """Whether old and new vectors have unit norm, to 1 in 1,000, as far as the sample shows."""
+        old, new = (np.linalg.norm(self.sample[name], axis=1) for name in ("left", "right"))
+        return bool((np.abs(old - 1) < 1e-3).all()), bool((np.abs(new - 1) < 1e-3).all())
+
+    def check_enough(self, owner: str) -> None:
+        """Raise InvalidInputError if there is nothing to align: fewer than two pairs, or a side that is constant."""
+        if len(self.sample) < 2:
+            raise InvalidInputError(
+                f"{owner} needs at least two pairs whose weight is not zero. Got {len(self.sample)}: embed more texts "
+                "by both models."
+            )
+        for side, scatter in (("old", self.old_scatter), ("new", self.new_scatter)):
+            if not np.trace(scatter) > 0:
+                raise InvalidInputError(
+                    f"{owner} needs vectors that vary, and all {self.rows} rows of '{side}' are the same. Check "
+                    "that they are embeddings of different texts."
+                )
 
     # -- what follows from them ------------------------------------------------------------------------------
 

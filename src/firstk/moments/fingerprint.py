@@ -113,26 +113,21 @@ def fingerprint_and_priorities(columns: Mapping[str, Rows | None]) -> tuple[Fing
             given, column = part[rows], _COLUMNS.index(name)
             added = _word_sums(given, column)
             own += added
-            sums += added if _is_single(given) else _word_sums(_as_single(given), column)
+            # As whole numbers, the bits of a negative zero are the lowest there is.
+            plain = not is_sparse(given) and given.dtype == np.float32 and given.flags.c_contiguous and given.size
+            if not plain or given.view(np.int32).min() == np.iinfo(np.int32).min:
+                with np.errstate(over="ignore"):  # as float32, without negative zeros
+                    zero = np.float32(0)
+                    single = (
+                        given.astype(np.float32) + zero
+                        if is_sparse(given)
+                        else np.add(given, zero, dtype=np.float32, casting="same_kind")
+                    )
+                added = _word_sums(single, column)
+            sums += added
         hashes[rows] = _mixed(sums)
         total += int(_mixed(own).sum(dtype=np.uint64))
     return Fingerprint(n, total % _WHOLE), hashes
-
-
-def _as_single(block: np.ndarray | sparse.csr_matrix) -> np.ndarray | sparse.csr_matrix:
-    """Return numbers as float32, without negative zeros."""
-    with np.errstate(over="ignore"):
-        if is_sparse(block):
-            return block.astype(np.float32) + np.float32(0)
-        return np.add(block, np.float32(0), dtype=np.float32, casting="same_kind")
-
-
-def _is_single(given: np.ndarray | sparse.csr_matrix) -> bool:
-    """Tell whether rows are float32 without negative zeros as they came."""
-    if is_sparse(given) or given.dtype != np.float32 or not given.flags.c_contiguous or not given.size:
-        return False
-    # As whole numbers, the bits of a negative zero are the lowest there is.
-    return bool(given.view(np.int32).min() != np.iinfo(np.int32).min)
 
 
 def document_hashes(documents: Rows) -> np.ndarray:

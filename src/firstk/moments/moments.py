@@ -22,7 +22,7 @@ from __future__ import annotations
 import copy
 import functools
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
 
 import numpy as np
@@ -33,7 +33,7 @@ from scipy.linalg import block_diag
 from firstk._base.checks import check_choice, check_matrix, check_same_length, check_weights, largest_of, too_small
 from firstk._base.concurrency import cores, ordered_map
 from firstk._base.progress import tracked
-from firstk._base.rows import DOUBLE, Resolution, Rows, as_dense, is_sparse, sliceable
+from firstk._base.rows import Resolution, Rows, as_dense, is_sparse, sliceable
 from firstk.exceptions import CorruptModelError, InvalidInputError
 
 # Entries of a block: about 12 MiB of float32, a compromise between cache and the cost of adding up products.
@@ -376,22 +376,11 @@ class Moments:
         self._check_mergeable(other)
         return self._merge_in(copy.deepcopy(other) if not self.rows else other)
 
-    @classmethod
-    def from_batches(cls, batches: Iterable[Rows | tuple[Rows, ArrayLike]], *, precision: str = "auto") -> Moments:
-        """Accumulate an iterable of batches: arrays X, or tuples (X, y)."""
-        moments = cls(precision)
-        for batch in batches:
-            X, y = batch if isinstance(batch, tuple) else (batch, None)
-            moments.update(X, y)
-        return moments
-
-    def shift(self, offset: np.ndarray) -> None:
-        """Add `offset`, shape (p,), to every row that was seen."""
+    def moved(self, offset: np.ndarray, *given: Rows) -> None:
+        """Add `offset`, shape (p,), to every row that was seen; `given` are the rows as they had come, if others."""
         self.group_mean[:, : self.p] += offset
-
-    def note_resolution(self, *rows: Rows) -> None:
-        """Say how finely the numbers were given, where those that were seen had been computed from them."""
-        self.resolution = functools.reduce(operator.add, map(Resolution.of, rows))
+        if given:
+            self.resolution = functools.reduce(operator.add, map(Resolution.of, given))
 
     def from_basis(self, basis: np.ndarray) -> Moments:
         """Return these moments in full coordinates, when they were taken in those of an orthonormal basis."""
@@ -500,10 +489,12 @@ class Moments:
             rows, made.p, made.q, labelled = (int(count) for count in arrays["counts"])
             made.rows, made.labelled = rows, bool(labelled)
             made.eps, made.input_eps, made.target_eps = (float(value) for value in arrays["eps"])
-            made.resolution = _given(arrays, made.input_eps)
+            if not np.isin(arrays["resolution"], (0, 1)).all():
+                raise ValueError(f"flags are {arrays['resolution']}")
+            made.resolution = Resolution(*(bool(flag) for flag in arrays["resolution"]))
             for name in _STATE:
                 setattr(made, name, np.array(arrays[name]))
-        except (KeyError, ValueError, IndexError) as error:
+        except (KeyError, TypeError, ValueError, IndexError) as error:
             raise CorruptModelError(f"These are not the arrays of moments ({error!r}).") from None
         groups, width = made.group_labels.size, (made.p + made.q) * bool(rows)
         shapes = (made.group_labels.shape, made.group_weight.shape, made.group_mean.shape, made.within.shape)
@@ -628,16 +619,6 @@ class Moments:
     def Syy(self) -> np.ndarray:
         """Scatter of the targets divided by n, shape (q, q)."""
         return self._total[self.p :, self.p :]
-
-
-def _given(arrays: Mapping[str, np.ndarray], input_eps: float) -> Resolution:
-    """Return the resolution of stored moments; those of older versions know the type of the numbers alone."""
-    if "resolution" not in arrays:
-        return Resolution(coarse=input_eps > DOUBLE, single=False)
-    if not np.isin(arrays["resolution"], (0, 1)).all():
-        raise ValueError(f"flags are {arrays['resolution']}")
-    coarse, single, fractions = (bool(flag) for flag in arrays["resolution"])
-    return Resolution(coarse, single, fractions)
 
 
 def _precision_of(numbers: np.ndarray | sparse.csr_matrix | None) -> float:

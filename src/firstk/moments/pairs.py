@@ -100,13 +100,9 @@ class PairMoments:
         rest.third = about_all - _about(self.joint, np.zeros_like(self.third), rest.joint)
         return rest
 
-    def shift(self, offset: np.ndarray) -> None:
-        """Add `offset`, shape (p,), to both sides of every pair that was seen."""
-        self.joint.shift(np.concatenate([offset, offset]))
-
-    def note_resolution(self, *rows: Rows) -> None:
-        """Say how finely the numbers were given, where those that were seen had been computed from them."""
-        self.joint.note_resolution(*rows)
+    def moved(self, offset: np.ndarray, *given: Rows) -> None:
+        """Add `offset`, shape (p,), to both sides of every pair; `given` are the sides as they had come, if others."""
+        self.joint.moved(np.concatenate([offset, offset]), *given)
 
     def from_basis(self, basis: np.ndarray) -> PairMoments:
         """Return these moments in full coordinates, when they were taken in those of an orthonormal basis."""

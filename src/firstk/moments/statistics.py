@@ -95,9 +95,9 @@ class RowSample:
 
         A row that one sample holds m times and the other n times is held max(m, n) times.
         """
-        held = _count(self.priority, other.priority)
+        first, last = (np.searchsorted(self.priority, other.priority, side) for side in ("left", "right"))
         copy = np.arange(len(other)) - np.searchsorted(other.priority, other.priority)
-        return self.merge(other.part(np.flatnonzero(copy >= held)))
+        return self.merge(other.part(np.flatnonzero(copy >= last - first)))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the sample as arrays, from which ``from_arrays`` builds the same object."""
@@ -130,10 +130,6 @@ class RowSample:
         cut.priority, cut.columns = self.priority[rows], self.take(rows)
         return cut
 
-    def from_basis(self, basis: np.ndarray) -> RowSample:
-        """Return the sample in full coordinates, when it was taken in those of an orthonormal basis."""
-        return self.in_basis(basis.T)
-
     def in_basis(self, basis: np.ndarray) -> RowSample:
         """Return the sample with its vectors in the coordinates of a basis, in the order that it has."""
         turned = RowSample(self.capacity)
@@ -163,23 +159,10 @@ class RowSample:
             first, second = (
                 part.get(name, np.ones(n)) for part, n in zip((self.columns, columns), counts, strict=True)
             )
-            made[name] = _in_order(first, second, order)
+            made[name] = np.empty((len(order), *first.shape[1:]), dtype=np.result_type(first, second))
+            new = order >= len(first)
+            made[name][~new], made[name][new] = first[order[~new]], second[order[new] - len(first)]
         self.columns = made
-
-
-def _count(ascending: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return how often each value is in an ascending array."""
-    first, last = (np.searchsorted(ascending, values, side) for side in ("left", "right"))
-    counts: np.ndarray = last - first
-    return counts
-
-
-def _in_order(first: np.ndarray, second: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Return rows of two parts of a column, numbered one after the other, in an order."""
-    made = np.empty((len(order), *first.shape[1:]), dtype=np.result_type(first, second))
-    new = order >= len(first)
-    made[~new], made[new] = first[order[~new]], second[order[new] - len(first)]
-    return made
 
 
 def sample_capacity(n_features: int) -> int:
@@ -250,8 +233,8 @@ class Statistics:
         p, the width of the vectors.
     basis : ndarray of shape (p, r), optional
         Orthonormal; when it is there, moments and sample are written in its coordinates.
-    derived : dict
-        What was computed from the rest, once.
+    trace : list of dict
+        History of the training that was started from them.
     fingerprint : Fingerprint
         Of the rows seen, as they came.
     part_of : PartOf, optional
@@ -269,7 +252,7 @@ class Statistics:
     sample: RowSample
     n_features: int
     basis: np.ndarray | None = None
-    derived: dict[str, Any] = field(default_factory=dict)
+    trace: list[dict[str, float]] = field(default_factory=list)
     fingerprint: Fingerprint = field(default_factory=Fingerprint)
     part_of: PartOf | None = None
     learned: np.ndarray | None = None
@@ -301,7 +284,7 @@ class Statistics:
         if self.basis is None:
             moments, sample = self.moments, self.sample
         else:
-            moments, sample = self.moments.from_basis(self.basis), self.sample.from_basis(self.basis)
+            moments, sample = self.moments.from_basis(self.basis), self.sample.in_basis(self.basis.T)
         return Statistics(
             moments,
             sample,
@@ -342,20 +325,13 @@ class Statistics:
                 made.documents = RowSample.from_arrays(documents)
             if queries := within(arrays, "queries"):
                 made.queries = RowSample.from_arrays(queries)
-            wrong = _nonsense(arrays) or _misfit(made)
+            for wrong in _wrong(arrays, made):
+                raise CorruptModelError(f"These are not the arrays of statistics: {wrong}.")
         except CorruptModelError:
             raise
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
             raise CorruptModelError(f"These are not the arrays of statistics ({error!r:.200}).") from None
-        if wrong:
-            raise CorruptModelError(f"These are not the arrays of statistics: {wrong}.")
         return made
-
-    def once(self, key: str, compute: Callable[[], Derived]) -> Derived:
-        """Return a derived quantity, computed the first time it is asked for."""
-        if key not in self.derived:
-            self.derived[key] = compute()
-        return self.derived[key]
 
     @contextmanager
     def sharing(self) -> Iterator[Statistics]:
@@ -390,57 +366,33 @@ class Statistics:
 
 
 # Counts and flags are whole numbers, labels and targets of sampled rows may be anything; all else has fractions.
-_WHOLE = (
-    "counts",
-    "learned",
-    "moments.counts",
-    "moments.joint.counts",
-    "moments.resolution",
-    "moments.joint.resolution",
-    "moments.with_scores",
-    "sample.capacity",
-    "sample.priority",
-    "documents.capacity",
-    "documents.priority",
-    "queries.capacity",
-    "queries.priority",
-)
+_WHOLE = ("counts", "learned", "resolution", "with_scores", "capacity", "priority")
 
 
-_FREE = ("sample.columns.", "moments.group_labels", "moments.joint.group_labels")
-
-
-_TEXT = ("moments.precision", "moments.joint.precision")
-
-
-def _nonsense(arrays: Mapping[str, np.ndarray]) -> str:
-    """Say which array cannot be one of statistics; nothing where all can."""
+def _wrong(arrays: Mapping[str, np.ndarray], made: Statistics) -> Iterator[str]:
+    """Say which arrays cannot be those of statistics, and which parts do not fit together."""
     for name, part in arrays.items():
-        kinds = "iu" if name in _WHOLE else "UO" if name in _TEXT else "biufUO" if name.startswith(_FREE) else "f"
+        last = name.rpartition(".")[2]
+        kinds = "iu" if last in _WHOLE else "UO" if last == "precision" else "f"
+        if name.startswith("sample.columns.") or last == "group_labels":
+            kinds = "biufUO"
         if part.dtype.kind not in kinds or not part.ndim:
-            return f"'{name}' holds {part.dtype} of shape {part.shape}"
-        if part.dtype.kind == "f" and not np.isfinite(part).all():
-            return f"'{name}' holds NaN or infinity"
-        if name.endswith("group_weight") and (part < 0).any():
-            return f"'{name}' holds a negative weight"
-    return ""
-
-
-def _misfit(made: Statistics) -> str:
-    """Say which parts of statistics do not fit together; nothing where all do."""
+            yield f"'{name}' holds {part.dtype} of shape {part.shape}"
+        elif part.dtype.kind == "f" and not np.isfinite(part).all():
+            yield f"'{name}' holds NaN or infinity"
+        elif last == "group_weight" and (part < 0).any():
+            yield f"'{name}' holds a negative weight"
     moments = made.moments
     if made.n_features < 1 or moments.rows < 0 or (moments.rows and moments.p != made.n_features):
-        return f"{moments.rows} rows of width {moments.p} in a space of {made.n_features} dimensions"
+        yield f"{moments.rows} rows of width {moments.p} in a space of {made.n_features} dimensions"
     if made.fingerprint.rows < 0 or made.fingerprint.total < 0:
-        return f"a fingerprint of {made.fingerprint.rows} rows"
-    for sample in (made.sample, made.documents, made.queries):
+        yield f"a fingerprint of {made.fingerprint.rows} rows"
+    for name, sample in (("sample", made.sample), ("documents", made.documents), ("queries", made.queries)):
         if sample is None:
             continue
         if sample.capacity < 0 or len(sample) > sample.capacity or sample.priority.dtype != np.uint64:
-            return f"{len(sample)} rows in a sample of {sample.capacity}"
-    for name, beside in (("documents", made.documents), ("queries", made.queries)):
-        if beside is not None and beside.columns.get("X", np.zeros(0)).shape[1:] != (made.n_features,):
-            return f"{name} that are no vectors of {made.n_features} numbers"
+            yield f"{len(sample)} rows in a sample of {sample.capacity}"
+        if name != "sample" and sample.columns.get("X", np.zeros(0)).shape[1:] != (made.n_features,):
+            yield f"{name} that are no vectors of {made.n_features} numbers"
     if made.learned is not None and not are_hashes(made.learned):
-        return "hashes of documents that are no ascending whole numbers"
-    return ""
+        yield "hashes of documents that are no ascending whole numbers"

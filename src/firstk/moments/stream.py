@@ -25,7 +25,6 @@ from firstk._base.rows import Rows, half_as_single, is_sparse, sliceable
 from firstk.data.files.vector_table import rows_of
 from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.moments.checkpoint import Checkpoint
-from firstk.moments.fingerprint import row_hashes
 from firstk.moments.pairs import check_pairs
 from firstk.moments.statistics import Statistics
 from firstk.moments.targets import check_target
@@ -92,17 +91,6 @@ class Chunks:
         return cls(after, "left" in first)
 
 
-class Splitter(Protocol):
-    """Which rows of a stream are kept apart: nothing is fitted on them."""
-
-    @property
-    def digest(self) -> list[int]:
-        """A short description that another hold-out is unlikely to share."""
-
-    def split(self, columns: Columns, start: int) -> SplitChunk:
-        """Divide a batch whose first row has the number `start`."""
-
-
 @dataclass(frozen=True, eq=False)
 class HoldOut:
     """Hold out rows by their numbers, and remember some of the others as well.
@@ -128,49 +116,17 @@ class HoldOut:
         """Counts and sums of the row numbers."""
         return [len(self.held), int(self.held.sum()), len(self.reference), int(self.reference.sum())]
 
-    def split(self, columns: Columns, start: int) -> SplitChunk:
-        """Divide a batch whose first row has the number `start`."""
+    def split(self, columns: Columns, start: int) -> tuple[Columns, Columns, Columns]:
+        """Divide a batch whose first row has the number `start`: rows to fit on, rows held out, and the reference."""
         here = (start, start + len_of(columns))
         held, reference = (
             wanted[slice(*np.searchsorted(wanted, here))] - start for wanted in (self.held, self.reference)
         )
         rest = np.delete(np.arange(len_of(columns)), held) if len(held) else slice(None)
-        return SplitChunk(
-            _rows(columns, rest), _rows(columns, held, single=True), _rows(columns, reference, single=True)
+        first, second = (
+            {name: half_as_single(part[rows]) for name, part in columns.items()} for rows in (held, reference)
         )
-
-
-@dataclass(frozen=True)
-class HashHoldOut:
-    """Hold out a share of the rows by a hash of their vectors: the same rows in any order and any batches.
-
-    Copies of a row are held out together, whatever their labels.
-    """
-
-    share: float
-
-    @property
-    def digest(self) -> list[int]:
-        """The largest hash of a row that is held out."""
-        return [int(self.share * (2**64 - 1))]
-
-    def split(self, columns: Columns, start: int) -> SplitChunk:
-        """Divide a batch; no row is kept for reference."""
-        out = row_hashes({"X": columns["X"]}) < np.uint64(self.digest[0])
-        return SplitChunk(_rows(columns, ~out if out.any() else slice(None)), _rows(columns, out, single=True), {})
-
-
-def _rows(columns: Columns, rows: np.ndarray | slice, *, single: bool = False) -> Columns:
-    return {name: half_as_single(part[rows]) if single else part[rows] for name, part in columns.items()}
-
-
-@dataclass(frozen=True, eq=False)
-class SplitChunk:
-    """A batch divided: rows to fit on, rows held out, and rows to look neighbors up among."""
-
-    rest: Columns
-    held: Columns
-    reference: Columns
+        return {name: part[rest] for name, part in columns.items()}, first, second
 
 
 # -- what is accumulated -------------------------------------------------------------------------------------------
@@ -216,20 +172,16 @@ class Accumulated(Generic[S]):
         self.held, self.reference = joined(self.held, part.held), joined(self.reference, part.reference)
         self.end, self.read, self.rows = part.end, self.read + part.read, self.rows + part.rows
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return everything but the counts."""
+    def write(self, checkpoint: Checkpoint, job: Mapping[str, object]) -> None:
+        """Store everything; `restored` undoes it."""
         found = self.statistics
         statistics = under("statistics", found.to_arrays()) if isinstance(found, Statistics) else {}
-        return statistics | under("held", self.held) | under("reference", self.reference)
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """The counts."""
-        return {"end": self.end, "read": self.read, "rows": self.rows}
+        arrays = statistics | under("held", self.held) | under("reference", self.reference)
+        checkpoint.write(arrays, {"end": self.end, "read": self.read, "rows": self.rows}, job)
 
     @classmethod
     def restored(cls, arrays: Mapping[str, np.ndarray], counts: Mapping[str, int]) -> Accumulated[Any]:
-        """Undo `to_arrays` and `counts`."""
+        """Undo `write`, from the arrays and the state that the checkpoint gives back."""
         statistics = within(arrays, "statistics")
         try:
             end, read, rows = (counts[name] for name in ("end", "read", "rows"))
@@ -256,7 +208,7 @@ def joined(first: Columns, second: Columns) -> Columns:
 def accumulate(
     statistics_of: Callable[[Columns], S | None],
     chunks: Chunks,
-    parts: Splitter,
+    parts: HoldOut,
     *,
     workers: int | None = None,
     checkpoint: Checkpoint | None = None,
@@ -274,8 +226,8 @@ def accumulate(
     statistics_of : callable (columns) -> Statistics or None
         Statistics of the rows of a chunk, which it checks; None of rows that count for nothing.
     chunks : Chunks
-    parts : Splitter
-        Which rows are held out: a `HoldOut`, by their numbers, or a `HashHoldOut`.
+    parts : HoldOut
+        Which rows are held out.
     workers : int, optional
         Chunks that are worked on at the same time; the number of cores if not given.
     checkpoint : Checkpoint, optional
@@ -294,10 +246,9 @@ def accumulate(
 
     def measure(item: tuple[int, Chunk]) -> Accumulated[S]:
         start, chunk = item
-        split = parts.split(chunk.columns, start)
-        rest = len_of(split.rest)
-        statistics = statistics_of(split.rest) if rest else None
-        return Accumulated(statistics, split.held, split.reference, chunk.end, rest + len_of(split.held), rest)
+        rest, held, reference = parts.split(chunk.columns, start)
+        rows = len_of(rest)
+        return Accumulated(statistics_of(rest) if rows else None, held, reference, chunk.end, rows + len_of(held), rows)
 
     def numbered(read: int) -> Iterator[tuple[int, Chunk]]:
         """Give each chunk the number of its first row."""
@@ -314,7 +265,7 @@ def accumulate(
             so_far.take(part)
             progress(part.read)
             if checkpoint is not None and (interrupted.is_set() or time.monotonic() - written >= checkpoint.every):
-                checkpoint.write(so_far.to_arrays(), so_far.counts, about)
+                so_far.write(checkpoint, about)
                 written = time.monotonic()
             if interrupted.is_set():
                 raise KeyboardInterrupt
@@ -334,9 +285,6 @@ def no_row() -> InvalidInputError:
 # -- batches ----------------------------------------------------------------------------------------------------------
 
 
-ROWS, PAIRS = ("X", "y", "weight"), ("left", "right", "scores")
-
-
 def checked(objective: Objective, batch: object) -> dict[str, Any] | None:
     """Return a batch as the objective takes it; None where it has no rows, or all of them have weight zero.
 
@@ -348,7 +296,16 @@ def checked(objective: Objective, batch: object) -> dict[str, Any] | None:
         (left, right, scores), or a mapping.
     """
     pairs = objective.supervision == "pairs"
-    columns = named(batch, PAIRS if pairs else ROWS)
+    names = ("left", "right", "scores") if pairs else ("X", "y", "weight")
+    if isinstance(batch, Mapping):
+        columns = batch
+        if not set(names[:1]) <= set(batch) <= set(names):
+            raise InvalidInputError(f"A batch has {', '.join(map(repr, names))}. Got {', '.join(map(repr, batch))}.")
+    else:
+        parts = batch if isinstance(batch, tuple) else (batch,)
+        if not (2 if pairs else 1) <= len(parts) <= len(names):
+            raise InvalidInputError(f"A batch is a tuple of {', '.join(names)}. Got {len(parts)} parts.")
+        columns = dict(zip(names, parts, strict=False))
     if pairs:
         left, right = (as_rows(columns[side]) for side in ("left", "right"))
         if not left.shape[0] and not right.shape[0]:
@@ -363,19 +320,6 @@ def checked(objective: Objective, batch: object) -> dict[str, Any] | None:
     if objective.supervision != "rows":
         rows["y"] = check_target(y, objective, n)
     return rows
-
-
-def named(batch: object, names: tuple[str, ...]) -> Mapping[str, Any]:
-    """Return a batch as a mapping from names to columns."""
-    if isinstance(batch, Mapping):
-        if not set(names[:1]) <= set(batch) <= set(names):
-            raise InvalidInputError(f"A batch has {', '.join(map(repr, names))}. Got {', '.join(map(repr, batch))}.")
-        return batch
-    parts = batch if isinstance(batch, tuple) else (batch,)
-    least = 2 if names is PAIRS else 1
-    if not least <= len(parts) <= len(names):
-        raise InvalidInputError(f"A batch is a tuple of {', '.join(names)}. Got {len(parts)} parts.")
-    return dict(zip(names, parts, strict=False))
 
 
 def as_rows(part: Rows) -> np.ndarray | sparse.csr_matrix:

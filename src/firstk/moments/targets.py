@@ -37,22 +37,17 @@ def check_target(y: ArrayLike | None, objective: Objective, n: int) -> np.ndarra
     if labels:
         return check_labels(y, n, owner)
     targets = check_targets(y, n, owner)
-    if looks_like_classes(targets):
+    # One column of integers or booleans with few values may be numbers of classes.
+    whole = targets.dtype.kind in "iub" and (targets.ndim == 1 or targets.shape[1] == 1)
+    if whole and (values := len(np.unique(targets))) <= min(MOST_CLASSES, len(targets) // 2):
         warnings.warn(
-            f"{owner} got whole numbers with {len(np.unique(targets))} values in {n} rows as targets, which look like "
+            f"{owner} got whole numbers with {values} values in {n} rows as targets, which look like "
             "classes: it would learn that class 2 lies between 1 and 3. For classes, use objective 'fisher' or "
             "'classification'; for quantities, give floats (y.astype(float) in Python), which silences this.",
             LabelsWarning,
             stacklevel=2,
         )
     return targets
-
-
-def looks_like_classes(y: np.ndarray) -> bool:
-    """Tell whether targets may be numbers of classes: one column of integers or booleans, with few values."""
-    if y.dtype.kind not in "iub" or (y.ndim == 2 and y.shape[1] > 1):
-        return False
-    return len(np.unique(y)) <= min(MOST_CLASSES, len(y) // 2)
 
 
 def as_labels(y: ArrayLike, owner: str) -> np.ndarray:

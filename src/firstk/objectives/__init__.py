@@ -5,7 +5,7 @@ The order of the coordinates is defined in `orderings`; statistics of the data a
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from firstk._base.checks import Registry
 from firstk.contracts import Objective, Supervision
@@ -18,8 +18,26 @@ from firstk.objectives.mixture import Mixture
 from firstk.objectives.noise import NOISES, GaussianNoise, Masking, image_patches
 from firstk.objectives.reconstruction import Reconstruction
 from firstk.objectives.regression import Regression
-from firstk.objectives.similarity import DotProducts, Neighbors, Pairs, Projections, Similarity, Variance
+from firstk.objectives.similarity import (
+    DotProducts,
+    NeighborSimilarity,
+    PairSimilarity,
+    Projections,
+    Similarity,
+    Variance,
+)
 
+# What an estimator's parameter may be called: the names of the registry.
+ObjectiveName = Literal[
+    "reconstruction",
+    "fisher",
+    "error_bound",
+    "classification",
+    "regression",
+    "similarity",
+    "mixture",
+    "denoising",
+]
 REGISTRY: Registry[Objective] = Registry(
     "objective",
     "Fisher()",
@@ -37,7 +55,10 @@ REGISTRY: Registry[Objective] = Registry(
         )
     },
     # What "similarity" resolves into.
-    internal={objective.name: objective for objective in (DotProducts, Neighbors, Pairs, Projections, Variance)},
+    internal={
+        objective.name: objective
+        for objective in (DotProducts, NeighborSimilarity, PairSimilarity, Projections, Variance)
+    },
     protocol=Objective,
     choices={"supervision": get_args(Supervision)},
 )
@@ -54,15 +75,14 @@ __all__ = [
     "LeastSquaresObjective",
     "Masking",
     "Mixture",
-    "Neighbors",
-    "Pairs",
+    "NeighborSimilarity",
+    "PairSimilarity",
     "Projections",
     "Reconstruction",
     "Regression",
     "ShrinkageObjective",
     "Similarity",
     "Variance",
-    "gives_probabilities",
     "image_patches",
     "provides",
     "registered",
@@ -72,15 +92,9 @@ __all__ = [
 
 
 def provides(objective: object, part: str) -> bool:
-    """Return whether an objective, fitted on rows, has a "decoder" or a "head"."""
-    found = resolve(objective).resolved(pairs=False)
-    return getattr(type(found), part) is not getattr(ClosedFormObjective, part)
-
-
-def gives_probabilities(objective: object) -> bool:
-    """Tell whether an object, or the objective of this name, has a head whose scores are log-probabilities."""
-    found = {**PUBLIC, **REGISTRY.internal}.get(objective, objective) if isinstance(objective, str) else objective
-    return bool(getattr(found, "probabilities", False))
+    """Return whether an objective, fitted on rows, has a "decoder", a "head", or "probabilities" of classes."""
+    found, base = type(resolve(objective).resolved(pairs=False)), getattr(ClosedFormObjective, part)
+    return getattr(found, part, base) is not base
 
 
 def restore(name: str, settings: dict[str, Any]) -> Objective:

@@ -9,7 +9,16 @@ from typing import ClassVar, Self
 import numpy as np
 
 from firstk._base.checks import bad_parameter, is_real
-from firstk.contracts import Objective, Pencil, Quadratic, Rows, ShrunkScatter, TrainingLoss, TrainingLossName
+from firstk.contracts import (
+    Objective,
+    Pencil,
+    Quadratic,
+    Rows,
+    ShrunkScatter,
+    Supervision,
+    TrainingLoss,
+    TrainingLossName,
+)
 from firstk.encoder.fitted import Head
 from firstk.exceptions import InvalidInputError
 from firstk.moments.moments import Moments
@@ -153,6 +162,24 @@ class ShrinkageObjective(ClosedFormObjective):
         if self.shrinkage != "auto":
             return ()
         return tuple(replace(self, shrinkage=a) for a in (0.0, *SHRINKAGES))  # type: ignore[type-var]
+
+
+class DiscriminantObjective(ShrinkageObjective):
+    """Defaults for an objective of classes whose head is the Gaussian discriminant rule."""
+
+    supervision: ClassVar[Supervision] = "labels"
+    probabilities: ClassVar[bool] = True
+
+    def check_data(self, statistics: Statistics) -> None:
+        """Raise an error for fewer than two classes, or if no class has within-class variation."""
+        check_spread_classes(rows_of(statistics), type(self).__name__)
+
+    def head(self, statistics: Statistics, components: np.ndarray) -> Head:
+        """Return the Gaussian discriminant rule of each prefix: ``log share_c - |z - m_c|^2 / 2``, linear in z."""
+        moments = rows_of(statistics)
+        means = (moments.class_means - moments.mean) @ components.T
+        with np.errstate(divide="ignore"):
+            return Head(means, np.log(moments.class_shares), means**2 / 2, moments.classes)
 
 
 def rows_of(statistics: Statistics) -> Moments:

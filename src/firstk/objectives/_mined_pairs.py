@@ -32,15 +32,12 @@ def mined_agreement(statistics: Statistics) -> np.ndarray:
     products = whole.shared("mined products", mined.products)
     if part is None:
         return mined.agreement(None, products)
-    kept = np.unique(mined.which[_places(statistics, part.rows)])
+    # The vectors of a pair stand one after the other.
+    places = part.rows if "X" in statistics.sample else (2 * part.rows[:, None] + [0, 1]).ravel()
+    kept = np.unique(mined.which[places])
     if kept[-1] >= len(mined.rows):  # more rows than were searched
         return _Mined.of(statistics).agreement()
     return mined.agreement(kept, products)
-
-
-def nearest_other(X: np.ndarray, n: int = 1) -> np.ndarray:
-    """Return the indices of the `n` nearest other rows by cosine, for each row; the first ones in case of ties."""
-    return nearest_neighbors(X, X, n, exclude_self=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,10 +70,11 @@ class _Mined:
         X = X[first[:SAMPLE_ROWS]].astype(np.float64)
         if len(X) < 3:
             raise InvalidInputError(f"Mining neighbors needs at least three distinct rows. Got {len(X)}.")
-        short = _single(X)
+        size = np.abs(X).max(axis=1, keepdims=True)  # none too large or too small for single precision
+        short = (X / np.where(size > 0, size, 1.0)).astype(np.float32)
         n = min(LISTED, len(X) - 1) if statistics.shares else 1
         X -= X.mean(axis=0)  # a copy of the sample's rows already
-        return cls(X.astype(given, copy=False), which, nearest_other(short, n), short)
+        return cls(X.astype(given, copy=False), which, nearest_neighbors(short, short, n, exclude_self=True), short)
 
     def products(self) -> np.ndarray:
         """Return the sum of x x'^T over all rows and their nearest others."""
@@ -93,7 +91,16 @@ class _Mined:
         else:
             if len(kept) < 3:
                 raise InvalidInputError(f"Mining neighbors needs at least three distinct rows. Got {len(kept)}.")
-            neighbor = self._nearest_kept(kept)
+            # The nearest other row of each that is kept, among those that are kept.
+            allowed = np.zeros(len(X), dtype=bool)
+            allowed[kept] = True
+            listed = self.nearest[kept]
+            among = allowed[listed]
+            neighbor = listed[np.arange(len(kept)), among.argmax(axis=1)]
+            again = np.flatnonzero(~among.any(axis=1))
+            if len(again):
+                nearest = nearest_neighbors(self.short[kept], self.short[kept[again]], 1, exclude_self=again)
+                neighbor[again] = kept[nearest[:, 0]]
         old = self.nearest[kept, 0]
         changed = np.flatnonzero(neighbor != old)
         gone = np.setdiff1d(np.arange(len(X)), kept, assume_unique=True)
@@ -106,26 +113,6 @@ class _Mined:
         means = (X[part].mean(axis=0, dtype=np.float64) for part in (kept, neighbor))
         return symmetrised(total / len(kept) - np.outer(*means))
 
-    def _nearest_kept(self, kept: np.ndarray) -> np.ndarray:
-        """Return the nearest other row of each that is kept, among those that are kept."""
-        allowed = np.zeros(len(self.rows), dtype=bool)
-        allowed[kept] = True
-        listed = self.nearest[kept]
-        among = allowed[listed]
-        found = listed[np.arange(len(kept)), among.argmax(axis=1)]
-        again = np.flatnonzero(~among.any(axis=1))
-        if len(again):
-            nearest = nearest_neighbors(self.short[kept], self.short[kept[again]], 1, exclude_self=again)
-            found[again] = kept[nearest[:, 0]]
-        return found
-
-
-def _single(X: np.ndarray) -> np.ndarray:
-    """Return rows in single precision, none of them too large or too small for it."""
-    size = np.abs(X).max(axis=1, keepdims=True)
-    short: np.ndarray = (X / np.where(size > 0, size, 1.0)).astype(np.float32)
-    return short
-
 
 def _vectors(statistics: Statistics) -> np.ndarray:
     """Return the vectors of the first rows of a sample: its rows, or left, right, left, right, ... of its pairs."""
@@ -134,8 +121,3 @@ def _vectors(statistics: Statistics) -> np.ndarray:
         return sample["X"]
     left, right = sample["left"], sample["right"]
     return np.stack([left, right], axis=1).reshape(-1, left.shape[1])
-
-
-def _places(statistics: Statistics, rows: np.ndarray) -> np.ndarray:
-    """Return where the vectors of the given rows of a sample are among its vectors."""
-    return rows if "X" in statistics.sample else (2 * rows[:, None] + [0, 1]).ravel()

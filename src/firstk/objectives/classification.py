@@ -9,21 +9,17 @@ import numpy as np
 
 from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int
 from firstk._base.prefix_weights import own_heads_for
-from firstk.contracts import Conventions, Pencil, Supervision, TrainingLoss, TrainingLossName
+from firstk.contracts import Conventions, Pencil, TrainingLoss, TrainingLossName
 from firstk.encoder.fitted import Head
 from firstk.moments.statistics import Statistics
-from firstk.objectives._common import (
-    ShrinkageObjective,
-    check_spread_classes,
-    rows_of,
-)
+from firstk.objectives._common import DiscriminantObjective, rows_of
 from firstk.objectives.fisher import Fisher
 
 SCALES = ("noise", "head", "learned")
 
 
 @dataclass(frozen=True)
-class Classification(ShrinkageObjective):
+class Classification(DiscriminantObjective):
     """Minimum cross-entropy of a linear head over the prefixes, with separate heads for short prefixes.
 
     Longer prefixes share one head, ``b + sum_{j<=k} z_j w_j`` (Talukder et al. 2026 (32)). There is no closed form,
@@ -61,8 +57,6 @@ class Classification(ShrinkageObjective):
     reconstruction: float = 0.0
 
     name: ClassVar[str] = "classification"
-    supervision: ClassVar[Supervision] = "labels"
-    probabilities: ClassVar[bool] = True
     training_loss: ClassVar[TrainingLossName | type[TrainingLoss]] = "cross_entropy"
     conventions: ClassVar[Conventions] = Conventions("noise", "mean", False, "harmonic", "head_accuracy")
 
@@ -99,18 +93,10 @@ class Classification(ShrinkageObjective):
         wanted = own_heads_for(classes) if self.own_heads == "auto" else int(self.own_heads)
         return min(wanted, most)
 
-    def check_data(self, statistics: Statistics) -> None:
-        """Raise an error for fewer than two classes, or if no class has within-class variation."""
-        check_spread_classes(rows_of(statistics), "Classification")
-
     def pencil(self, statistics: Statistics) -> Pencil:
-        """Return Fisher's pencil."""
+        """Return Fisher's pencil, from which training starts, as from Fisher's head."""
         self.check_data(statistics)
         return Fisher(self.shrinkage, reconstruction=self.reconstruction).pencil(statistics)
-
-    def head(self, statistics: Statistics, components: np.ndarray) -> Head:
-        """Return Fisher's head, from which training starts."""
-        return Fisher(self.shrinkage).head(statistics, components)
 
     def readouts(self, statistics: Statistics, shared: np.ndarray, bias: np.ndarray) -> tuple[None, Head]:
         """Return everything as the head, centered over classes, which leaves the softmax unchanged."""

@@ -7,15 +7,14 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from firstk.contracts import Conventions, Pencil, Supervision
-from firstk.encoder.fitted import Head
+from firstk.contracts import Conventions, Pencil
 from firstk.moments.statistics import Statistics
-from firstk.objectives._common import ShrinkageObjective, check_spread_classes, rows_of
+from firstk.objectives._common import DiscriminantObjective, rows_of
 from firstk.objectives.fisher import Fisher
 
 
 @dataclass(frozen=True)
-class ErrorBound(ShrinkageObjective):
+class ErrorBound(DiscriminantObjective):
     """Smallest Bhattacharyya bound on the Bayes error of each prefix, from moments of the classes.
 
     For Gaussian classes of one covariance N, whose means lie delta_cc' apart in the first k coordinates (in units of
@@ -36,8 +35,6 @@ class ErrorBound(ShrinkageObjective):
     shrinkage: float | Literal["auto"] | None = 0.2
 
     name: ClassVar[str] = "error_bound"
-    supervision: ClassVar[Supervision] = "labels"
-    probabilities: ClassVar[bool] = True
     conventions: ClassVar[Conventions] = Conventions("metric", "mean", False, "harmonic", "1nn_accuracy")
 
     @property
@@ -45,12 +42,8 @@ class ErrorBound(ShrinkageObjective):
         """Whether the axes of the pencil are the optimum: no, the solver starts from them."""
         return False
 
-    def check_data(self, statistics: Statistics) -> None:
-        """Raise an error for fewer than two classes, or if no class has within-class variation."""
-        check_spread_classes(rows_of(statistics), "ErrorBound")
-
     def pencil(self, statistics: Statistics) -> Pencil:
-        """Return Fisher's pencil."""
+        """Return Fisher's pencil, where the search starts; the head is Fisher's too."""
         self.check_data(statistics)
         return Fisher(self.shrinkage).pencil(statistics)
 
@@ -60,10 +53,6 @@ class ErrorBound(ShrinkageObjective):
         present = moments.class_shares > 0
         means = (moments.class_means[present] - moments.mean) @ components.T
         return PairwiseBound(means, moments.class_shares[present])
-
-    def head(self, statistics: Statistics, components: np.ndarray) -> Head:
-        """Return Fisher's head: the Gaussian discriminant rule of each prefix."""
-        return Fisher(self.shrinkage).head(statistics, components)
 
 
 class PairwiseBound:

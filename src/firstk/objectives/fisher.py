@@ -8,20 +8,14 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from firstk._base.checks import check_fraction, check_non_negative
-from firstk.contracts import Conventions, Pencil, Supervision
-from firstk.encoder.fitted import Head
+from firstk.contracts import Conventions, Pencil
 from firstk.exceptions import IllegalCombinationError
 from firstk.moments.statistics import Statistics
-from firstk.objectives._common import (
-    ShrinkageObjective,
-    check_spread_classes,
-    number_or_zero,
-    rows_of,
-)
+from firstk.objectives._common import DiscriminantObjective, check_spread_classes, number_or_zero, rows_of
 
 
 @dataclass(frozen=True)
-class Fisher(ShrinkageObjective):
+class Fisher(DiscriminantObjective):
     """Maximum ratio trace tr((B Sw B^T)^-1 B Sb B^T) of each prefix: pencil (Sb, Sw), linear discriminants.
 
     The objective determines C - 1 directions; a longer code continues in the Sw-complement, ordered by
@@ -48,8 +42,6 @@ class Fisher(ShrinkageObjective):
     reconstruction: float = 0.0
 
     name: ClassVar[str] = "fisher"
-    supervision: ClassVar[Supervision] = "labels"
-    probabilities: ClassVar[bool] = True
     conventions: ClassVar[Conventions] = Conventions("metric", "mean", False, "uniform", "1nn_accuracy")
 
     def check(self) -> None:
@@ -79,10 +71,6 @@ class Fisher(ShrinkageObjective):
         """Return code_eps, and the share of the vectors."""
         return {"code_eps": self.code_eps, "reconstruction": self.reconstruction}
 
-    def check_data(self, statistics: Statistics) -> None:
-        """Raise an error for fewer than two classes, or if no class has within-class variation."""
-        check_spread_classes(rows_of(statistics), "Fisher")
-
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return (Sb, Sw), with Sb given by its factor of class means; both mixed where the vectors have a share."""
         moments = rows_of(statistics)
@@ -92,21 +80,13 @@ class Fisher(ShrinkageObjective):
         if not self.reconstruction:
             return self.shrunk_pencil(Pencil(factor=between, most=len(classes) - 1), Sw, statistics.n_features)
         r = float(self.reconstruction)
-        M = statistics.shared(("between and total", r), lambda: _with_total(between, Sw, r))
+
+        def mixed() -> np.ndarray:
+            Sb = between @ between.T
+            St, size = Sb + Sw, float(np.trace(Sb))
+            return (1 - r) * Sb + (r * size / float(np.trace(St))) * St
+
+        M = statistics.shared(("between and total", r), mixed)
         # Shrinking by a and then by r is shrinking once.
         a = 1.0 - (1.0 - number_or_zero(self.shrinkage)) * (1.0 - r)
         return replace(self, shrinkage=a).shrunk_pencil(Pencil(M=M), Sw, statistics.n_features)
-
-    def head(self, statistics: Statistics, components: np.ndarray) -> Head:
-        """Return the Gaussian discriminant rule of each prefix: ``log share_c - |z - m_c|^2 / 2``, linear in z."""
-        moments = rows_of(statistics)
-        means = (moments.class_means - moments.mean) @ components.T
-        with np.errstate(divide="ignore"):
-            return Head(means, np.log(moments.class_shares), means**2 / 2, moments.classes)
-
-
-def _with_total(between: np.ndarray, Sw: np.ndarray, r: float) -> np.ndarray:
-    """Return ``(1 - r) Sb + r tr(Sb)/tr(St) St``, with Sb given by its factor."""
-    Sb = between @ between.T
-    St, size = Sb + Sw, float(np.trace(Sb))
-    return (1 - r) * Sb + (r * size / float(np.trace(St))) * St

@@ -101,22 +101,16 @@ class Similarity(ClosedFormObjective):
         _check_pair_settings(self.neighbor_weight, self.fidelity, self.temperature, "Similarity")
 
     def resolved(self, pairs: bool) -> Objective:
-        """Return the objective for pairs, or the one for rows."""
-        return self.for_pairs() if pairs else self.for_rows()
-
-    def for_rows(self) -> Neighbors | DotProducts | Variance:
-        """Return the objective for rows without pairs."""
+        """Return the objective for pairs, or the one for rows without pairs."""
+        if pairs:
+            shrinkage = "auto" if self.shrinkage == "default" else self.shrinkage
+            return PairSimilarity(shrinkage, self.neighbor_weight, self.fidelity, self.temperature)
         if self.keep == "variance":
             return Variance(self.power)
         if self.keep == "dot_products":
             return DotProducts()
-        mined = Projections if self.keep == "projections" else Neighbors
+        mined = Projections if self.keep == "projections" else NeighborSimilarity
         return mined(0.5 if self.shrinkage == "default" else self.shrinkage)
-
-    def for_pairs(self) -> Pairs:
-        """Return the objective for pairs."""
-        shrinkage = "auto" if self.shrinkage == "default" else self.shrinkage
-        return Pairs(shrinkage, self.neighbor_weight, self.fidelity, self.temperature)
 
 
 @dataclass(frozen=True)
@@ -149,7 +143,7 @@ class DotProducts(LeastSquaresObjective):
 
 
 @dataclass(frozen=True)
-class Neighbors(ShrinkageObjective):
+class NeighborSimilarity(ShrinkageObjective):
     """Similarity from mined pairs, each row of a sample with its nearest neighbor: pencil (sym E[x x'^T], St)."""
 
     shrinkage: float | Literal["auto"] | None = 0.5
@@ -166,13 +160,13 @@ class Neighbors(ShrinkageObjective):
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return (sym E[x x'^T] of mined pairs, St of all rows)."""
         St = statistics.shared("St", lambda: rows_of(statistics).St)
-        M = statistics.once("mined", lambda: _varying(mined_agreement(statistics), St))
+        M = statistics.shared("mined", lambda: _varying(mined_agreement(statistics), St))
         return self.shrunk_pencil(Pencil(M=M), St, statistics.n_features)
 
 
 @dataclass(frozen=True)
-class Projections(Neighbors):
-    """The nested spans of `Neighbors`, with codes that are projections of the vectors onto them.
+class Projections(NeighborSimilarity):
+    """The nested spans of `NeighborSimilarity`, with codes that are projections of the vectors onto them.
 
     Axes are orthonormal instead of orthonormal in St, and no mean is subtracted: mean and variances are those of the
     rows of the fit, and vectors of another kind have others. Cosines of codes are those of the projected vectors.
@@ -207,7 +201,7 @@ class Variance(ClosedFormObjective):
 
 
 @dataclass(frozen=True)
-class Pairs(ShrinkageObjective):
+class PairSimilarity(ShrinkageObjective):
     """Similarity from pairs: N = St of both sides; M = sym E[(s - mean s) x x'^T], or sym E[x x'^T] without scores.
 
     cov(s, <z_k, z'_k>) is the cumulative sum of gamma. Mined neighbors are mixed in with weight `neighbor_weight`, each
@@ -229,7 +223,7 @@ class Pairs(ShrinkageObjective):
     def check(self) -> None:
         """Raise an error for settings that are out of range."""
         super().check()
-        _check_pair_settings(self.neighbor_weight, self.fidelity, self.temperature, "Pairs")
+        _check_pair_settings(self.neighbor_weight, self.fidelity, self.temperature, "PairSimilarity")
 
     @property
     def sample_size(self) -> int:
@@ -252,22 +246,19 @@ class Pairs(ShrinkageObjective):
         if moments.rows < 2:
             raise InvalidInputError(f"Similarity needs at least two pairs to learn from. Got {moments.rows}.")
         St = statistics.shared("St", lambda: moments.St)
-        M = statistics.shared(("M", self.neighbor_weight), lambda: self._mixed(statistics, St))
+
+        def mixed() -> np.ndarray:
+            weight = number_or_zero(self.neighbor_weight)
+            own = statistics.shared("M", lambda: moments.agreement if moments.scored else moments.positive)
+            if not weight:
+                return own
+            mined = statistics.shared("unit mined", lambda: _unit(_varying(mined_agreement(statistics), St)))
+            return (1 - weight) * statistics.shared("unit M", lambda: _unit(own)) + weight * mined
+
+        M = statistics.shared(("M", self.neighbor_weight), mixed)
         return self.shrunk_pencil(Pencil(M=M), St, statistics.n_features)
 
-    def _mixed(self, statistics: Statistics, St: np.ndarray) -> np.ndarray:
-        """Return M, mixed from pairs and mined neighbors."""
-        moments, weight = pairs_of(statistics), number_or_zero(self.neighbor_weight)
-        own = statistics.shared("M", lambda: moments.agreement if moments.scored else moments.positive)
-        if not weight:
-            return own
-        mined = statistics.shared(
-            "unit mined",
-            lambda: statistics.once("mined", lambda: _unit(_varying(mined_agreement(statistics), St))),
-        )
-        return (1 - weight) * statistics.shared("unit M", lambda: _unit(own)) + weight * mined
-
-    def candidates(self) -> tuple[Pairs, ...]:
+    def candidates(self) -> tuple[PairSimilarity, ...]:
         """Return the grid of candidates for the settings that are "auto"."""
         if "auto" not in (self.shrinkage, self.neighbor_weight):
             return ()

@@ -5,7 +5,7 @@ The quality of a prefix is defined in `objectives`; the training loop that calls
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from firstk._base.checks import Registry
 from firstk._base.prefix_weights import resolve_omega
@@ -22,6 +22,17 @@ from firstk.orderings.uniform_l2 import UniformL2
 from firstk.orderings.unordered import Unordered
 from firstk.orderings.variational import Variational
 
+# What an estimator's parameter may be called: the names of the registry.
+OrderingName = Literal[
+    "full_prefix",
+    "unordered",
+    "uniform_l2",
+    "nonuniform_l2",
+    "monotone_l1",
+    "nested_dropout",
+    "rotation",
+    "variational",
+]
 REGISTRY: Registry[Ordering] = Registry(
     "ordering",
     "FullPrefix()",

@@ -34,17 +34,13 @@ def hessian_extremes(spectrum: np.ndarray, lam: np.ndarray) -> tuple[float, floa
     s, t = np.asarray(spectrum, dtype=float), np.sqrt(np.maximum(1 - np.asarray(lam) / spectrum, 0.0))
     values = []
     for i in range(len(s)):
-        values.append(np.linalg.eigvalsh(_diagonal_block(s[i], t[i], lam[i])))
+        # The quadratic form in (e, f), b = (t + e) u and a = (t + f) u: loss s (1 - (t+e)(t+f))^2 + lam (...).
+        size, off = 2 * s[i] * t[i] ** 2 + 2 * lam[i], 2 * s[i] * (2 * t[i] ** 2 - 1)
+        values.append(np.linalg.eigvalsh(np.array([[size, off], [off, size]])))
         for j in range(i + 1, len(s)):
             values.append(np.linalg.eigvalsh(_pair_block(s[i], s[j], t[i], t[j], lam[i], lam[j])))
     flat = np.concatenate(values)
     return float(flat.min()), float(flat.max())
-
-
-def _diagonal_block(s: float, t: float, lam: float) -> np.ndarray:
-    """Return the quadratic form in (e, f), b = (t + e) u and a = (t + f) u: loss s (1 - (t+e)(t+f))^2 + lam (...)."""
-    off = 2 * s * (2 * t**2 - 1)
-    return np.array([[2 * s * t**2 + 2 * lam, off], [off, 2 * s * t**2 + 2 * lam]])
 
 
 def _pair_block(si: float, sj: float, ti: float, tj: float, li: float, lj: float) -> np.ndarray:
@@ -88,29 +84,29 @@ def best_conditioned(spectrum: np.ndarray) -> np.ndarray:
     the smallest lambdas for a given mu follow one from another, and mu is found by bisection. If eigenvalues of the
     spectrum are equal, no lambda can separate their axes, and the range of Talukder et al. 2026 table 1 is used.
     """
+
+    def chain(mu: float) -> np.ndarray | None:
+        """Return the smallest lambdas for which no eigenvalue is below mu; None if there are none."""
+        lam = [mu / 4]
+        for before, s in itertools.pairwise(spectrum):
+
+            def short(value: float, before: float = before, s: float = s) -> float:
+                ti, tj = np.sqrt(1 - lam[-1] / before), np.sqrt(1 - value / s)
+                return mu - float(np.linalg.eigvalsh(_pair_block(before, s, ti, tj, lam[-1], value))[0])
+
+            most = s - mu / 4
+            if most <= lam[-1] or short(most) > 0:
+                return None
+            lam.append(float(brentq(short, lam[-1], most, xtol=1e-12 * s)))
+        return np.array(lam)
+
     last = float(spectrum[-1])
-    found, low, high = None, 0.0, 2 * last
+    best, low, high = np.linspace(last / 18, last / 2, len(spectrum)), 0.0, 2 * last
     for _ in range(_BISECTIONS):
         mu = (low + high) / 2
-        chain = _chain(spectrum, mu)
-        if chain is None:
+        found = chain(mu)
+        if found is None:
             high = mu
         else:
-            found, low = chain, mu
-    return np.linspace(last / 18, last / 2, len(spectrum)) if found is None else found
-
-
-def _chain(spectrum: np.ndarray, mu: float) -> np.ndarray | None:
-    """Return the smallest lambdas for which no eigenvalue is below mu; None if there are none."""
-    lam = [mu / 4]
-    for before, s in itertools.pairwise(spectrum):
-
-        def short(value: float, before: float = before, s: float = s) -> float:
-            ti, tj = np.sqrt(1 - lam[-1] / before), np.sqrt(1 - value / s)
-            return mu - float(np.linalg.eigvalsh(_pair_block(before, s, ti, tj, lam[-1], value))[0])
-
-        most = s - mu / 4
-        if most <= lam[-1] or short(most) > 0:
-            return None
-        lam.append(float(brentq(short, lam[-1], most, xtol=1e-12 * s)))
-    return np.array(lam)
+            best, low = found, mu
+    return best

@@ -72,3 +72,13 @@ class Hooks(TupleSettings):
     def blocks(self, d: int) -> tuple[int, ...]:
         """Return a block boundary at every length: the canonical form sorts axes that training leaves unordered."""
         return tuple(range(1, d + 1))
+
+
+def weighted_squares(view: View, lam: Any) -> Any:
+    """Return ``sum_k lam_k (|b_k|^2 + |a_k|^2)``; without a decoder, for the encoder only.
+
+    Talukder et al. 2026 (15), Bao et al. 2020 (3).
+    """
+    total = (lam * view.model.encoder.weight.square().sum(1)).sum()
+    A = view.model.decoder
+    return total if A is None else total + (lam * A.square().sum(0)).sum()

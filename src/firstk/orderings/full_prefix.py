@@ -9,8 +9,8 @@ from typing import ClassVar
 from firstk._base.checks import check_choice, check_flag
 from firstk._base.prefix_weights import OmegaLike, PrefixWeights, resolve_omega
 from firstk.contracts import Residual, View
+from firstk.exceptions import IllegalCombinationError
 from firstk.orderings._hooks import Hooks
-from firstk.orderings._retractions import orthonormalize_decoder
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,21 @@ class FullPrefix(Hooks):
         return resolve_omega("uniform" if omega is None else omega, d, "FullPrefix")
 
     def retract(self, view: View) -> None:
-        """Orthonormalize the decoder's columns if `orthonormal_decoder` is set."""
-        if self.orthonormal_decoder:
-            orthonormalize_decoder(view)
+        """Replace A by Q of A = Q R, keeping the signs of its columns, if `orthonormal_decoder` is set."""
+        if not self.orthonormal_decoder:
+            return
+        import torch
+
+        A = view.model.decoder
+        if A is None:
+            raise IllegalCombinationError(
+                "Constraining the decoder after each step",
+                "this objective is trained without a decoder or head",
+                "the ordering without that setting",
+            )
+        with torch.no_grad():
+            Q, R = torch.linalg.qr(A)
+            A.copy_(Q * torch.where(R.diagonal() < 0, -1.0, 1.0).to(Q.dtype))
 
     def blocks(self, d: int) -> tuple[int, ...]:
         """Return a block boundary at every prefix with positive weight."""

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from firstk._base.checks import bad_parameter, check_flag, is_real
 from firstk.contracts import Residual, View
 from firstk.orderings._hooks import Hooks
-from firstk.orderings._retractions import unit_decoder_columns
 
 
 @dataclass(frozen=True)
@@ -52,6 +51,18 @@ class MonotoneL1(Hooks):
         return self.alpha * (size * size.new_ones(len(size)).cumsum(0) ** self.power).sum()
 
     def retract(self, view: View) -> None:
-        """Normalize the columns of decoder or head."""
-        if self.unit_columns and view.model.decoder is not None:
-            unit_decoder_columns(view)
+        """Normalize the columns of decoder or head, and rescale the rows of a linear encoder reciprocally.
+
+        So the scale is in the code: otherwise shrinking B and growing A would reduce any penalty on the code to zero
+        (docs/theory.md, section 2).
+        """
+        A = view.model.decoder
+        if not self.unit_columns or A is None:
+            return
+        import torch
+
+        with torch.no_grad():
+            norms = A.norm(dim=0).clamp_min(torch.finfo(A.dtype).tiny)
+            A.div_(norms)
+            if hasattr(view.model.encoder, "C"):
+                view.model.encoder.C.mul_(norms[:, None])

@@ -13,8 +13,7 @@ from firstk._base.checks import bad_parameter, check_choice
 from firstk.contracts import Residual, View
 from firstk.exceptions import InvalidInputError, RankWarning
 from firstk.orderings._conditioning import best_conditioned
-from firstk.orderings._hooks import Hooks
-from firstk.orderings._weights import weighted_squares
+from firstk.orderings._hooks import Hooks, weighted_squares
 
 SCHEDULES = ("spectral", "mnist", "synthetic", "conditioned")
 

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 from firstk._base.checks import bad_parameter, is_real
 from firstk.contracts import Residual, View
-from firstk.orderings._hooks import Hooks
-from firstk.orderings._weights import weighted_squares
+from firstk.orderings._hooks import Hooks, weighted_squares
 
 
 @dataclass(frozen=True)

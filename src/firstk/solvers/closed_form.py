@@ -302,26 +302,21 @@ def _diagonalised(
         if family is not None:
             return family
         R = None if pencil.N is None else whitener(pencil.N, eps)
-        return R, *_whitened_axes(pencil, R)
+        if R is not None and R.shape[1] == 0:
+            raise InvalidInputError(f"The data do not vary: {NO_SIGNAL}")
+        # The solutions u in whitened coordinates (v = R u), as columns, and gamma, descending.
+        if pencil.factor is not None:
+            U, s, _ = np.linalg.svd(pencil.factor if R is None else R.T @ pencil.factor, full_matrices=False)
+            return R, U, s**2
+        assert pencil.M is not None
+        gamma, U = ordered_eigh(pencil.M if R is None else symmetrised(R.T @ pencil.M @ R))
+        return R, U, gamma
     except np.linalg.LinAlgError as error:
         largest = max(float(np.abs(part).max(initial=0.0)) for part in given)
         raise InvalidInputError(
             f"The moments are too large for the closed form ({error}): the largest is {largest:.3g}. Scale the columns "
             "down and compute the moments again."
         ) from None
-
-
-def _whitened_axes(pencil: Pencil, R: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the solutions u of the pencil in whitened coordinates (v = R u), as columns, and gamma, descending."""
-    if R is not None and R.shape[1] == 0:
-        raise InvalidInputError(f"The data do not vary: {NO_SIGNAL}")
-    if pencil.factor is not None:
-        F = pencil.factor if R is None else R.T @ pencil.factor
-        U, s, _ = np.linalg.svd(F, full_matrices=False)
-        return U, s**2
-    assert pencil.M is not None
-    gamma, U = ordered_eigh(pencil.M if R is None else symmetrised(R.T @ pencil.M @ R))
-    return U, gamma
 
 
 def _in_family(pencil: Pencil, eps: float, shared: Shared) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
@@ -357,26 +352,22 @@ def share_family(pencil: Pencil, eps: float, shared: Shared) -> tuple[np.ndarray
         return None
     given = pencil.M if pencil.factor is None else pencil.factor
     assert given is not None
-    single = _is_single(pencil, eps)
-    turned, _ = shared(("turned", id(parts.S), id(given)), lambda: (_turned(pencil, V, single), given))
-    return V, 1.0 / np.sqrt(variances), turned
+
+    def turned() -> tuple[np.ndarray, np.ndarray]:
+        """Return M, or its factor, in the coordinates of V; where moments are single, by products in that precision."""
+        if pencil.factor is not None:
+            return V.T @ given, given
+        if not _is_single(pencil, eps):
+            return symmetrised(V.T @ given @ V), given
+        size, W = float(np.abs(given).max(initial=0.0)) or 1.0, V.astype(np.float32)
+        return size * symmetrised(W.T @ (given / size).astype(np.float32) @ W).astype(np.float64), given
+
+    return V, 1.0 / np.sqrt(variances), shared(("turned", id(parts.S), id(given)), turned)[0]
 
 
 def _is_single(pencil: Pencil, eps: float) -> bool:
     """Tell whether the moments behind a pencil are in single precision, and it has no factor."""
     return pencil.factor is None and bool(eps >= np.finfo(np.float32).eps)
-
-
-def _turned(pencil: Pencil, V: np.ndarray, single: bool) -> np.ndarray:
-    """Return M, or its factor, in the coordinates of orthonormal columns; `single`: by products in single precision."""
-    if pencil.factor is not None:
-        return V.T @ pencil.factor
-    assert pencil.M is not None
-    if not single:
-        return symmetrised(V.T @ pencil.M @ V)
-    size = float(np.abs(pencil.M).max(initial=0.0)) or 1.0
-    V = V.astype(np.float32)
-    return size * symmetrised(V.T @ (pencil.M / size).astype(np.float32) @ V).astype(np.float64)
 
 
 def _tolerance(pencil: Pencil, size: int, eps: float) -> float:

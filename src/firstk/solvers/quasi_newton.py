@@ -16,7 +16,7 @@ from firstk._base.checks import bad_parameter, is_int, is_real
 from firstk._base.json_records import settings_of
 from firstk._base.linalg import ordered_eigh, signed
 from firstk._base.progress import progress_bar
-from firstk.contracts import FitRequest, MomentObjective, Objective, Ordering, PrefixCriterion, Solution
+from firstk.contracts import FitRequest, MomentObjective, Objective, Ordering, Solution
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.record import FitRecord
 from firstk.exceptions import IllegalCombinationError
@@ -97,8 +97,29 @@ class QuasiNewton:
         request.ordering.check(d)
         criterion = objective.criterion(request.statistics, span.components)
         omega = request.ordering.prefix_weights(d, objective.conventions.omega).omega
-        Q, ended, steps = self._rotation(request, criterion, np.asarray(omega)[: min(d, r, self.most)], r)
-        Q = _completed(Q, span.spectrum)[:, : min(d, r)]
+        # Orthonormal columns that minimize the criterion, (r, q).
+        omega = np.asarray(omega)[: min(d, r, self.most)]
+        q = len(omega)
+
+        def weighted(w: np.ndarray) -> tuple[float, np.ndarray]:
+            Q, R = prefix_qr(w.reshape(r, q))
+            value, gradient = criterion.weighted(Q, omega)
+            return value, through_qr(Q, R, gradient).ravel()
+
+        with progress_bar(self.max_iter, "rotating axes", "step", request.verbose) as done:
+            found = minimize(
+                weighted,
+                np.eye(r, q).ravel(),
+                jac=True,
+                method="L-BFGS-B",
+                callback=lambda _: done(),
+                options={"maxiter": self.max_iter, "ftol": self.tolerance, "gtol": 0.0, "maxcor": _MEMORY},
+            )
+        steps, Q = int(found.nit), prefix_qr(found.x.reshape(r, q))[0]
+        if q < r:  # the others are ordered by the pencil on their span
+            rest = np.linalg.qr(Q, mode="complete")[0][:, q:]
+            Q = np.hstack([Q, rest @ ordered_eigh(rest.T @ (span.spectrum[:, None] * rest))[1]])
+        Q = Q[:, : min(d, r)]
         components = np.vstack([Q.T @ span.components, beyond.components[r:d]])
         gains = -np.diff(criterion.losses(Q))
         solution = Solution(
@@ -106,31 +127,9 @@ class QuasiNewton:
             np.concatenate([gains, np.zeros(d - len(gains))]),
             min(d, r),
         )
+        ended = "max_iter" if steps >= self.max_iter else "tolerance"
         record = FitRecord(solver_settings=settings_of(self), ended=ended, steps=steps)
         return fitted_encoder(request, solution, record)
-
-    def _rotation(
-        self, request: FitRequest, criterion: PrefixCriterion, omega: np.ndarray, r: int
-    ) -> tuple[np.ndarray, str, int]:
-        """Return the orthonormal columns, (r, d), that minimize the criterion, why the search ended, and its steps."""
-        d = len(omega)
-
-        def weighted(w: np.ndarray) -> tuple[float, np.ndarray]:
-            Q, R = prefix_qr(w.reshape(r, d))
-            value, gradient = criterion.weighted(Q, omega)
-            return value, through_qr(Q, R, gradient).ravel()
-
-        with progress_bar(self.max_iter, "rotating axes", "step", request.verbose) as done:
-            found = minimize(
-                weighted,
-                np.eye(r, d).ravel(),
-                jac=True,
-                method="L-BFGS-B",
-                callback=lambda _: done(),
-                options={"maxiter": self.max_iter, "ftol": self.tolerance, "gtol": 0.0, "maxcor": _MEMORY},
-            )
-        ended = "max_iter" if found.nit >= self.max_iter else "tolerance"
-        return prefix_qr(found.x.reshape(r, d))[0], ended, int(found.nit)
 
 
 def prefix_qr(W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -147,12 +146,3 @@ def through_qr(Q: np.ndarray, R: np.ndarray, gradient: np.ndarray) -> np.ndarray
     """
     lower = np.tril(-gradient.T @ Q)
     return np.linalg.solve(R, (gradient + Q @ (lower + np.tril(lower, -1).T)).T).T
-
-
-def _completed(Q: np.ndarray, gamma: np.ndarray) -> np.ndarray:
-    """Return r orthonormal columns that begin with Q; the others are ordered by the pencil on their span."""
-    r, d = Q.shape
-    if d == r:
-        return Q
-    rest = np.linalg.qr(Q, mode="complete")[0][:, d:]
-    return np.hstack([Q, rest @ ordered_eigh(rest.T @ (gamma[:, None] * rest))[1]])

@@ -1,8 +1,9 @@
 """Two models, one ordered code: translations between the vectors of an old model and a new one, and their evaluation.
 
-`prefix_alignment` has the estimator, `methods/` one file per method, `auto` the choice between them. `evaluate` scores
-alignments on a user's own searches, next to staying and re-embedding; `verdict` decides what to do, and `words` says so
-for the terminal and the `page`. A wing: nothing of the rest imports it. Names are loaded when they are first used.
+`prefix_alignment` has the estimator, `methods/` one file per family of methods, `auto` the choice between them.
+`evaluate` scores alignments on a user's own searches, next to staying and re-embedding; `verdict` decides what to do,
+and `words` says so for the terminal and the `page`. A wing: nothing of the rest imports it. Names are loaded when they
+are first used.
 """
 
 from __future__ import annotations

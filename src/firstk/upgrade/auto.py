@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from firstk._base.json_records import from_plain, settings_of, to_plain
+from firstk._base.json_records import settings_of
 from firstk._base.progress import Verbose, progress_bar
 from firstk._base.rows import unit_rows
 from firstk.contracts import AlignmentMethod, AlignmentRows
@@ -100,16 +100,6 @@ class AlignmentChoice:
 
         best = next((trial for trial in self.tried if trial.method == method), None)
         return None if best is None else restore(best.method, best.settings)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the choice as JSON values."""
-        plain: dict[str, Any] = to_plain(self)
-        return plain
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> AlignmentChoice:
-        """Undo ``to_dict``."""
-        return from_plain(cls, plain)
 
 
 def choose(

@@ -184,7 +184,7 @@ def align(
         share = [] if budget_rows is None else [budget_rows / (rows or len(data.old))]
         found = evaluate_upgrade(data, methods=names, shares=[*SHARES, *share], random_state=seed, progress=begin)
     verdict = verdict_of(found.report, terms)
-    said, more = answer(verdict), explanation(verdict)
+    said, more = answer(verdict), list(explanation(verdict))
     fitted = found.alignment.alignment_
     fitted = replace(fitted, config={**fitted.config, "verdict": [*said, *more]})
     fitted.save(out, extra={FILE: found.report.to_json()})
@@ -193,6 +193,7 @@ def align(
     lines += [*more, *tables(verdict), *paired] if explain else []
     lines.append(f"Saved in {out}." + ("" if explain else " Every option, with intervals: --explain."))
     if order is not None:
+        assert data.row_numbers is not None
         count = write_order(order, files, found.worth, data.row_numbers)
         lines.append(f"{number_of(count, 'row')} in the order of their worth: {order}")
     if report is not None:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from firstk import Rows, Search
 from firstk._base.checks import check_choice, check_matrix, check_same_length, check_weights
 from firstk.exceptions import InvalidInputError
-from firstk.metrics import check_judgements, nearest_neighbors, search_per_query
+from firstk.metrics import check_judgements, nearest_neighbor_accuracy, nearest_neighbors, search_per_query
 
 # What each metric looks at: a measure of `search_per_query`, and how many documents.
 METRICS = {
@@ -36,7 +38,7 @@ _OWNER = "evaluate_upgrade"
 
 @dataclass(frozen=True, eq=False)
 class UpgradeData:
-    """A store of old vectors, new vectors of some of its rows, and queries.
+    """A store of old vectors, new vectors of some of its rows, and what the store is asked for.
 
     Attributes
     ----------
@@ -46,19 +48,14 @@ class UpgradeData:
         Rows embedded by the new model.
     rows : ndarray of int of shape (n,), optional
         The row of `old` that each row of `new` embeds; the same row if not given.
-    queries_old, queries_new : ndarray of shape (m, p) and (m, q), optional
-        The same queries by both models. Without new ones, held-out rows are the queries; without old ones, staying
-        has no score.
-    relevance : ndarray of int of shape (j, 3), optional
-        Judgements: query row, row of `old`, grade.
-    query_weight : ndarray of shape (m,), optional
-        What each query counts in the mean.
-    query_field, document_field : ndarray of shape (m,) and (N,), optional
-        A query looks among the documents that have its own value.
+    asked : Search or Rows, optional
+        Queries as the new model embeds them, and what answers them: a Search among the rows of `old` (its documents),
+        or labelled Rows whose reference is `old` with its labels, where a query is answered by a row of its own label.
+        A Search without relevance is of queries that nobody has judged. Without any, held-out rows are the queries.
+    queries_old : ndarray of shape (m, p), optional
+        The same queries by the old model; without them staying has no score.
     metric : {"ndcg@10", "mrr@10", "relevant_recall@100", "1nn_accuracy"}, optional
         Of judged searches; "ndcg@10" if not given, and always "1nn_accuracy" with labels.
-    query_label, document_label : ndarray of shape (m,) and (N,), optional
-        In place of judgements: a query is answered by a row of its own label.
     row_numbers : ndarray of int of shape (N,), optional
         The number of each row of `old` in the file that it was read from; counted from 0 if not given.
     """
@@ -66,15 +63,9 @@ class UpgradeData:
     old: np.ndarray
     new: np.ndarray
     rows: np.ndarray | None = None
+    asked: Search | Rows | None = None
     queries_old: np.ndarray | None = None
-    queries_new: np.ndarray | None = None
-    relevance: np.ndarray | None = None
-    query_weight: np.ndarray | None = None
-    query_field: np.ndarray | None = None
-    document_field: np.ndarray | None = None
     metric: str | None = None
-    query_label: np.ndarray | None = None
-    document_label: np.ndarray | None = None
     row_numbers: np.ndarray | None = None
     paired: np.ndarray = field(init=False)
 
@@ -85,43 +76,49 @@ class UpgradeData:
         put("old", check_matrix(self.old, _OWNER, "old"))
         put("new", check_matrix(self.new, _OWNER, "new"))
         put("paired", _check_rows(self.rows, len(self.old), len(self.new)))
-        usual = BY_LABEL if self.labelled else "ndcg@10"
-        put("metric", check_choice(self.metric or usual, METRICS, "metric", _OWNER))
+        asked = self.asked
+        labelled = isinstance(asked, Rows)
+        put("metric", check_choice(self.metric or (BY_LABEL if labelled else "ndcg@10"), METRICS, "metric", _OWNER))
         if len(self.new) < FEWEST_PAIRS:
             raise InvalidInputError(
                 f"{len(self.new):,} pairs are too few to fit an alignment and hold a third of them out: embed at least "
                 f"{FEWEST_PAIRS} rows of the store with the new model, better some thousands."
             )
-        if self.relevance is not None and self.queries_new is None:
-            raise InvalidInputError("Judgements need the queries embedded by the new model: 'queries_new'.")
-        for name, width in (("queries_old", self.old.shape[1]), ("queries_new", self.new.shape[1])):
-            if getattr(self, name) is not None:
-                put(name, check_matrix(getattr(self, name), _OWNER, name, width=width))
-        if self.queries_old is not None:
-            if self.queries_new is None:
-                raise InvalidInputError("The old model's queries need the new model's too: 'queries_new'.")
-            check_same_length(self.queries_old, self.queries_new, "queries_old", "queries_new", _OWNER)
-        if self.relevance is not None and self.queries_new is not None:
-            put("relevance", check_judgements(self.relevance, len(self.old), len(self.queries_new), _OWNER))
-        if self.query_weight is not None and self.queries_new is not None:
-            put("query_weight", check_weights(self.query_weight, len(self.queries_new), _OWNER, "query_weight"))
-        self._check_both_sides("field")
-        self._check_both_sides("label")
-        if self.labelled and (self.relevance is not None or self.document_field is not None):
-            raise InvalidInputError("Labels take the place of judgements: leave 'relevance' and fields out, or labels.")
-        if self.labelled and self.metric != BY_LABEL:
+        if labelled and self.metric != BY_LABEL:
             raise InvalidInputError(f"Labels are scored by '{BY_LABEL}'. Got metric='{self.metric}': leave it out.")
-
-    def _check_both_sides(self, kind: str) -> None:
-        """Raise an error for fields or labels that are not one for each query and each row of the store."""
-        names = f"query_{kind}", f"document_{kind}"
-        if (getattr(self, names[0]) is None) != (getattr(self, names[1]) is None):
-            raise InvalidInputError(f"'{names[0]}' and '{names[1]}' go together: give both.")
-        for name, rows in zip(names, (self.queries_new, self.old), strict=True):
-            found = getattr(self, name)
-            if found is not None and (rows is None or np.shape(found) != (len(rows),)):
-                expected = "queries: 'queries_new'" if rows is None else f"shape ({len(rows):,},)"
-                raise InvalidInputError(f"'{name}' of {_OWNER} needs {expected}. Got shape {np.shape(found)}.")
+        if asked is None:
+            if self.queries_old is not None:
+                raise InvalidInputError("The old model's queries need the new model's too: 'asked'.")
+            return
+        if not isinstance(asked, (Search, Rows)) or np.shape(asked.stored) != self.old.shape:
+            raise InvalidInputError(
+                f"'asked' of {_OWNER} is a Search among the {len(self.old):,} rows of 'old', or labelled Rows with "
+                f"these as their reference. Got {type(asked).__name__}"
+                + (f" among rows of shape {np.shape(asked.stored)}." if isinstance(asked, (Search, Rows)) else ".")
+            )
+        found: dict[str, Any] = {}
+        if isinstance(asked, Rows):
+            if asked.y is None or asked.reference is None or asked.reference.y is None:
+                raise InvalidInputError(
+                    f"Labels of {_OWNER} go together: give 'y' of the queries and of the reference."
+                )
+            found["X"] = queries = check_matrix(asked.X, _OWNER, "X", width=self.new.shape[1])
+            check_same_length(queries, np.asarray(asked.y), "X", "y", _OWNER)
+            check_same_length(self.old, np.asarray(asked.reference.y), "old", "labels of the reference", _OWNER)
+        else:
+            found["queries"] = queries = check_matrix(asked.queries, _OWNER, "queries", width=self.new.shape[1])
+            if asked.relevance is not None:
+                found["relevance"] = check_judgements(asked.relevance, len(self.old), len(queries), _OWNER)
+            if (asked.query_field is None) != (asked.document_field is None):
+                raise InvalidInputError("'query_field' and 'document_field' go together: give both.")
+            for name, rows in (("query_field", queries), ("document_field", self.old)):
+                if getattr(asked, name) is not None:
+                    check_same_length(rows, getattr(asked, name), "queries" if rows is queries else "old", name, _OWNER)
+        found["weight"] = check_weights(asked.weight, len(queries), _OWNER, "weight")
+        put("asked", replace(asked, **found))
+        if self.queries_old is not None:
+            put("queries_old", check_matrix(self.queries_old, _OWNER, "queries_old", width=self.old.shape[1]))
+            check_same_length(self.queries_old, queries, "queries_old", "queries of 'asked'", _OWNER)
 
     @classmethod
     def from_labels(
@@ -151,35 +148,29 @@ class UpgradeData:
                 f"'labels' of {_OWNER} are one for each of {len(old):,} rows. Got shape {labels.shape}."
             )
         paired = _check_rows(rows, len(old), len(new))
-        asked = np.zeros(len(new), dtype=bool)
+        drawn = np.zeros(len(new), dtype=bool)
         count = min(_MOST_QUERIES, round(_QUERY_SHARE * len(new)))
-        asked[np.random.default_rng(random_state).permutation(len(new))[:count]] = True
-        stored = np.setdiff1d(np.arange(len(old)), paired[asked])
+        drawn[np.random.default_rng(random_state).permutation(len(new))[:count]] = True
+        stored = np.setdiff1d(np.arange(len(old)), paired[drawn])
+        asked = Rows(new[drawn], labels[paired[drawn]], reference=Rows(old[stored], labels[stored]))
         return cls(
             old[stored],
-            new[~asked],
-            np.searchsorted(stored, paired[~asked]),
-            queries_old=old[paired[asked]],
-            queries_new=new[asked],
-            query_label=labels[paired[asked]],
-            document_label=labels[stored],
+            new[~drawn],
+            np.searchsorted(stored, paired[~drawn]),
+            asked,
+            old[paired[drawn]],
             row_numbers=stored,
         )
 
     @property
-    def labelled(self) -> bool:
-        """Whether labels say what answers a query."""
-        return self.document_label is not None
-
-    @property
     def judged(self) -> bool:
         """Whether it is known what answers a query: by judgements or by labels."""
-        return self.relevance is not None or self.labelled
+        return isinstance(self.asked, Rows) or (self.asked is not None and self.asked.relevance is not None)
 
     @property
     def stays(self) -> bool:
         """Whether staying can be scored: the old model's vectors of the queries are there."""
-        return self.queries_new is None or self.queries_old is not None
+        return self.asked is None or self.queries_old is not None
 
     @property
     def complete(self) -> bool:
@@ -219,63 +210,54 @@ class Searches:
     data : UpgradeData
     rows : ndarray of shape (r,)
         Rows of the store that are candidates.
-    asked : ndarray of shape (m,)
+    queries : ndarray of shape (m,)
         Rows of the queries; places in `rows`, where rows themselves are the queries.
-    judgements : ndarray of int of shape (j, 3)
-        Place in `asked`, place in `rows`, grade.
+    task : Search or Rows
+        These queries as the new model embeds them, among these rows as the old one does.
     measure : str
     at : int
     """
 
     data: UpgradeData
     rows: np.ndarray
-    asked: np.ndarray
-    judgements: np.ndarray
+    queries: np.ndarray
+    task: Search | Rows
     measure: str
     at: int
 
-    @property
-    def own(self) -> bool:
-        """Whether rows of the store are the queries."""
-        return self.data.queries_new is None
-
     def query_vectors(self, model: str) -> np.ndarray:
         """Return the queries as the "old" or the "new" model embeds them."""
-        queries = self.data.queries_old if model == "old" else self.data.queries_new
-        return self.document_vectors(model)[self.asked] if self.own else queries[self.asked]  # type: ignore[index]
+        if model == "new":
+            return np.asarray(self.task.X if isinstance(self.task, Rows) else self.task.queries)
+        if self.data.asked is None:
+            return self.document_vectors("old")[self.queries]
+        assert self.data.queries_old is not None
+        return self.data.queries_old[self.queries]
 
     def document_vectors(self, model: str) -> np.ndarray:
         """Return the candidates as the "old" or, where all are paired, the "new" model embeds them."""
-        return self.data.old[self.rows] if model == "old" else self.data.new[self.data.place_in_new[self.rows]]
+        return np.asarray(self.task.stored) if model == "old" else self.data.new[self.data.place_in_new[self.rows]]
 
     @property
     def weights(self) -> np.ndarray | None:
         """What each query counts; None where all count the same."""
-        return None if self.data.query_weight is None or self.own else self.data.query_weight[self.asked]
+        return None if self.task.weight is None else np.asarray(self.task.weight)
 
-    def scores(
-        self, documents: np.ndarray, queries: np.ndarray, ks: list[int] | None = None, part: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Return what each query scores, shape (m, len(ks)): at the full width, if no lengths are given.
+    def part(self, some: np.ndarray) -> Searches:
+        """Return the searches of some queries, given by their places, ascending."""
+        return replace(self, queries=self.queries[some], task=self.task.subset(some))
 
-        `part` are places in `asked`, ascending, if not all are to be searched.
-        """
-        data, asked, table, ks = self.data, self.asked, self.judgements, ks or [documents.shape[1]]
-        if data.labelled:  # whether the nearest row of each query has its label
-            kept = slice(None) if part is None else part
-            stored, wanted = data.document_label[self.rows], data.query_label[asked][kept]  # type: ignore[index]
-            nearest = (nearest_neighbors(documents[:, :k], queries[kept][:, :k], 1)[:, 0] for k in ks)
-            return np.column_stack([stored[rows] == wanted for rows in nearest]).astype(np.float64)
-        if part is not None:
-            table = table[np.isin(table[:, 0], part)]
-            table = np.column_stack([np.searchsorted(part, table[:, 0]), table[:, 1:]])
-            asked, queries = asked[part], queries[part]
-        fields = {}
-        if data.document_field is not None and data.query_field is not None and not self.own:
-            fields = {"query_field": data.query_field[asked], "document_field": data.document_field[self.rows]}
+    def scores(self, documents: np.ndarray, queries: np.ndarray, ks: list[int] | None = None) -> np.ndarray:
+        """Return what each query scores, shape (m, len(ks)): at the full width, if no lengths are given."""
+        task, ks = self.task, ks or [documents.shape[1]]
+        if isinstance(task, Rows):  # whether the nearest row of each query has its label
+            assert task.reference is not None
+            labels = np.asarray(task.reference.y), np.asarray(task.y)
+            hits = nearest_neighbor_accuracy(documents, labels[0], queries, labels[1], ks=ks, per_row=True)
+            return hits.astype(np.float64)
         _, values = search_per_query(
-            documents, queries, table, self.measure, at=self.at, ks=ks,
-            query_rows=asked if self.own else None, **fields,
+            documents, queries, np.asarray(task.relevance), self.measure, at=self.at, ks=ks,
+            query_rows=task.query_rows, query_field=task.query_field, document_field=task.document_field,
         )  # fmt: skip
         return values
 
@@ -293,28 +275,32 @@ def searches_in(data: UpgradeData, rows: np.ndarray) -> Searches | None:
     Judged searches are those of queries with a relevant document, or one of their label, among the rows. Without
     judgements, the relevant ones are the nearest by the new model, which must have embedded all of the rows.
     """
-    own = data.queries_new is None
-    if data.labelled:
-        answered = np.flatnonzero(np.isin(data.query_label, data.document_label[rows]))  # type: ignore[arg-type, index]
-        empty = np.empty((0, 3), dtype=np.int64)
-        return Searches(data, rows, answered, empty, *METRICS[BY_LABEL]) if len(answered) else None
-    if data.relevance is None:
-        asked = np.arange(len(rows) if own else len(data.queries_new))  # type: ignore[arg-type]
-        n = min(NEIGHBORS, len(rows) - 1)
-        searches = Searches(data, rows, asked, np.empty((0, 3), dtype=np.int64), "recall", n)
-        documents, queries = searches.document_vectors("new"), searches.query_vectors("new")
-        found = nearest_neighbors(documents, queries, n, exclude_self=own)
-        ones = np.ones(found.size, dtype=np.int64)
-        return replace(searches, judgements=np.column_stack([np.repeat(asked, n), found.ravel(), ones]))
+    asked, documents = data.asked, data.old[rows]
+    if isinstance(asked, Rows):
+        assert asked.reference is not None
+        labels = np.asarray(asked.reference.y)[rows]
+        answered = np.flatnonzero(np.isin(np.asarray(asked.y), labels))
+        task = replace(asked.subset(answered), reference=Rows(documents, labels))
+        return Searches(data, rows, answered, task, *METRICS[BY_LABEL]) if len(answered) else None
+    if asked is None or asked.relevance is None:
+        new, n = data.new[data.place_in_new[rows]], min(NEIGHBORS, len(rows) - 1)
+        queries = new if asked is None else np.asarray(asked.queries)
+        found = nearest_neighbors(new, queries, n, exclude_self=asked is None)
+        every = np.arange(len(queries))
+        table = np.column_stack([np.repeat(every, n), found.ravel(), np.ones(found.size, dtype=np.int64)])
+        own = every if asked is None else None
+        search = Search(queries, documents, table, None if asked is None else asked.weight, query_rows=own)
+        return Searches(data, rows, every, search, "recall", n)
     place = np.full(len(data.old), -1)
     place[rows] = np.arange(len(rows))
-    query, document, grade = data.relevance.T
-    there = place[document] >= 0
-    if data.query_field is not None and data.document_field is not None:
-        there &= data.query_field[query] == data.document_field[document]
+    query, document, grade = np.asarray(asked.relevance).T
+    there, field = place[document] >= 0, None
+    if asked.query_field is not None:
+        field = np.asarray(asked.document_field)
+        there &= np.asarray(asked.query_field)[query] == field[document]
     answered = np.unique(query[there & (grade > 0)])
-    kept = there & np.isin(query, answered)
-    if not len(answered):
-        return None
-    table = np.column_stack([np.searchsorted(answered, query[kept]), place[document[kept]], grade[kept]])
-    return Searches(data, rows, answered, table, *METRICS[str(data.metric)])
+    table = np.column_stack([query, place[document], grade])[there]
+    within = replace(asked, documents=documents, relevance=table, document_field=None if field is None else field[rows])
+    return (
+        Searches(data, rows, answered, within.subset(answered), *METRICS[str(data.metric)]) if len(answered) else None
+    )

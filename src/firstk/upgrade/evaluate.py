@@ -14,15 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from firstk import Rows
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import MeanScore, resampled_scores
 from firstk.quality import DRAWS, Difference, interval, select
 from firstk.upgrade.data import FIDELITY, Searches, UpgradeData, searches_in, split_pairs
+from firstk.upgrade.methods import AUTO as CHOSEN_AMONG
+from firstk.upgrade.methods import Procrustes
 from firstk.upgrade.mixing import Calibration, asked_for, mixed_queries, mixed_rows, worth
+from firstk.upgrade.prefix_alignment import PrefixAlignment
 from firstk.upgrade.records import (
     HELD_OUT,
     MIX,
@@ -46,18 +50,12 @@ _PARTS, _FEWEST = (0.125, 0.25, 0.5), 60
 _CUTS, _SHORTEST = (1.0, 0.5, 0.25, 0.125), 4
 # Queries by which the order of re-embedding can be chosen and scored.
 _FEWEST_FOR_ORDER = 4
-# The method that is chosen on held-out pairs.
+# The method that is chosen on held-out pairs; and what is scored if no methods are named.
 AUTO = "auto"
+USUAL = tuple(dict.fromkeys((AUTO, Procrustes.name, *CHOSEN_AMONG)))
 
 Progress = Callable[[str], object]
 Scored = tuple[Option, np.ndarray]
-
-
-class Estimator(Protocol):
-    """An unfitted alignment: `PrefixAlignment`."""
-
-    def fit(self, old: Any, new: Any) -> Any:
-        """Fit on pairs, and return the fitted alignment."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,18 +76,9 @@ class UpgradeResult:
     worth: np.ndarray
 
 
-def prefix_alignment(method: Any, random_state: int) -> Estimator:
+def prefix_alignment(method: Any, random_state: int) -> PrefixAlignment:
     """Return an unfitted alignment by a method or its name."""
-    from firstk.upgrade.prefix_alignment import PrefixAlignment
-
     return PrefixAlignment(method=method, random_state=random_state, verbose=False)
-
-
-def usual_methods() -> tuple[str, ...]:
-    """Return what is scored if no methods are named: what "auto" chooses, what it chooses among, and Procrustes."""
-    from firstk.upgrade import methods
-
-    return tuple(dict.fromkeys((AUTO, methods.Procrustes.name, *methods.AUTO)))
 
 
 def evaluate_upgrade(
@@ -100,7 +89,7 @@ def evaluate_upgrade(
     random_state: int = 0,
     re_embedding: bool = True,
     learning: bool = True,
-    estimator: Callable[[Any, int], Estimator] = prefix_alignment,
+    estimator: Callable[[Any, int], Any] = prefix_alignment,
     progress: Progress = lambda step: None,
 ) -> UpgradeResult:
     """Score staying, translating, re-embedding and mixes of them by the same searches.
@@ -128,7 +117,7 @@ def evaluate_upgrade(
     -------
     result : UpgradeResult
     """
-    names = tuple(usual_methods() if methods is None else methods)
+    names = tuple(USUAL if methods is None else methods)
     if not names:
         raise InvalidInputError("evaluate_upgrade takes at least one method, such as methods=['auto']. Got none.")
     fit = _Fits(data, estimator, random_state, progress)
@@ -141,7 +130,7 @@ def evaluate_upgrade(
             f"None of the {len(data.old):,} rows of the store "
             + (
                 "has the label of a query: check that both have the same labels."
-                if data.labelled
+                if isinstance(data.asked, Rows)
                 else "is relevant to a query: check that judgements name these rows."
             )
         )
@@ -182,7 +171,7 @@ class _Fits:
     """Alignments by method and pairs, each fitted once; "auto" knows the best settings of what it tried."""
 
     data: UpgradeData
-    estimator: Callable[[Any, int], Estimator]
+    estimator: Callable[[Any, int], Any]
     random_state: int
     progress: Progress
     known: dict[tuple[str, bytes], Any] = field(default_factory=dict)
@@ -375,7 +364,7 @@ def _re_embedding(
     old, new = (searches.document_vectors(model) for model in ("old", "new"))
     queries, translated = searches.query_vectors("new"), alignment.old_to_new(old)
     everything = Option(RE_EMBED, share=1.0), searches.scores(new, queries)[:, 0]
-    if len(searches.asked) < _FEWEST_FOR_ORDER or not shares:
+    if len(searches.queries) < _FEWEST_FOR_ORDER or not shares:
         return [everything], {}
     asking = searches.query_vectors("old") if searches.data.stays else alignment.new_to_old(queries)
     halves = [np.arange(start, len(queries), 2) for start in (0, 1)]
@@ -388,7 +377,7 @@ def _re_embedding(
             anew = np.zeros(len(old), dtype=bool)
             anew[np.argsort(-key, kind="stable")[: round(share * len(old))]] = True
             rows = mixed_rows(translated, new, anew, Calibration.fit(queries[other], translated, new))
-            values[part] = searches.scores(rows, mixed_queries(queries), part=part)[:, 0]
+            values[part] = searches.part(part).scores(rows, mixed_queries(queries[part]))[:, 0]
         return values
 
     options, ahead = [], []

@@ -24,17 +24,17 @@ from firstk._base.checks import (
     class_path,
     is_int,
 )
-from firstk._base.json_records import settings_of
+from firstk._base.json_records import from_plain, settings_of, to_plain
 from firstk._base.progress import Verbose, progress_bar
 from firstk._base.rows import is_sparse
 from firstk.contracts import AlignmentMethod, AlignmentRows, MethodName
 from firstk.encoder import read_extra_bytes
 from firstk.exceptions import AlignmentWarning, CorruptModelError, InvalidInputError
-from firstk.moments import PairedStatistics, check_two_sides, chunk_rows
+from firstk.moments import CrossMoments, check_two_sides, chunk_rows
 from firstk.upgrade.auto import AlignmentChoice, choose
 from firstk.upgrade.fitted import FittedAlignment
 from firstk.upgrade.methods import AUTO, REGISTRY, Procrustes, ProcrustesRidge, resolve, restore
-from firstk.upgrade.methods._linear import rotation
+from firstk.upgrade.methods.procrustes import rotation
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -149,9 +149,9 @@ class PrefixAlignment(BaseEstimator):
             )
         return self._learn(other._statistics)
 
-    def _learn(self, statistics: PairedStatistics) -> PrefixAlignment:
+    def _learn(self, statistics: CrossMoments) -> PrefixAlignment:
         if not hasattr(self, "_statistics"):
-            self._statistics = PairedStatistics()
+            self._statistics = CrossMoments()
         self._statistics.merge(statistics)
         if hasattr(self, "_solved"):
             del self._solved
@@ -159,7 +159,7 @@ class PrefixAlignment(BaseEstimator):
 
     def _accumulated(
         self, old: MatrixLike, new: MatrixLike, sample_weight: ArrayLike | None, what: str
-    ) -> PairedStatistics:
+    ) -> CrossMoments:
         """Return the statistics of pairs: block by block, or by the workers of dask."""
         owner = f"PrefixAlignment.{what}"
         sides: Any = (old, new)
@@ -169,18 +169,16 @@ class PrefixAlignment(BaseEstimator):
             return dask.accumulate_paired(sides[0], sides[1], sample_weight, owner)
         return accumulate(old, new, sample_weight, owner, check_verbose(self.verbose, _OWNER))
 
-    def _solve(
-        self, methods: list[AlignmentMethod], statistics: PairedStatistics, rows: AlignmentRows | None = None
-    ) -> None:
-        statistics.check_enough("PrefixAlignment.fit")
+    def _solve(self, methods: list[AlignmentMethod], moments: CrossMoments, rows: AlignmentRows | None = None) -> None:
+        moments.check_enough("PrefixAlignment.fit")
         verbose = check_verbose(self.verbose, _OWNER)
         trains = any(method.trains for method in methods)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1)) if trains else 0
-        moments, choice, method = statistics.moments, None, methods[0]
-        unit_old, unit_new = statistics.unit_norms
+        choice, method = None, methods[0]
+        unit_old, unit_new = moments.unit_norms
         if len(methods) > 1 or len(method.candidates()) > 1:
-            method, choice = choose(methods, moments, statistics.sample, unit=unit_new, seed=seed, verbose=verbose)
-        if not statistics.moments.correlated or (choice is not None and choice.at_chance):
+            method, choice = choose(methods, moments, moments.sample, unit=unit_new, seed=seed, verbose=verbose)
+        if not moments.correlated or (choice is not None and choice.at_chance):
             what = "their cross-covariance is no larger than that of unrelated rows would be"
             if choice is not None and choice.at_chance:
                 what = (
@@ -211,7 +209,7 @@ class PrefixAlignment(BaseEstimator):
             "settings": settings_of(method),
             "own_class": None if REGISTRY.registered(method) else class_path(method),
             "pairs": moments.rows,
-            "choice": None if choice is None else choice.to_dict(),
+            "choice": None if choice is None else to_plain(choice),
         }
         solution = solution.cut(self.n_components or width)
         self._solved = _Solved(FittedAlignment(solution, unit_old, unit_new, config), method, choice)
@@ -337,7 +335,7 @@ class PrefixAlignment(BaseEstimator):
         config = fitted.config
         try:
             choice = config.get("choice")
-            record = None if choice is None else AlignmentChoice.from_dict(choice)
+            record = None if choice is None else from_plain(AlignmentChoice, choice)
             own = config.get("own_class")
             method: Any = UnsavedMember("method", str(own)) if own else restore(config["method"], config["settings"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -349,7 +347,7 @@ class PrefixAlignment(BaseEstimator):
         payload = read_extra_bytes(path, MOMENTS)
         if payload is not None:
             stored, _ = arrays.from_bytes(payload, f"'{Path(path) / MOMENTS}'", "Save the alignment again.")
-            loaded._statistics = PairedStatistics.from_arrays(stored)
+            loaded._statistics = CrossMoments.from_arrays(stored)
         return loaded
 
 
@@ -359,7 +357,7 @@ def accumulate(
     sample_weight: ArrayLike | None = None,
     owner: str = "accumulate",
     verbose: Verbose = False,
-) -> PairedStatistics:
+) -> CrossMoments:
     """Return the statistics of pairs, read in blocks of rows."""
     sides: list[Any] = []
     for name, side in (("old", old), ("new", new)):
@@ -376,14 +374,14 @@ def accumulate(
         check_two_sides(old, new, owner)
     n = len(old)
     weight = check_weights(sample_weight, n, owner)
-    whole, step = PairedStatistics(), chunk_rows(old.shape[1] + new.shape[1])
+    whole, step = CrossMoments(), chunk_rows(old.shape[1] + new.shape[1])
     with progress_bar(n, "reading pairs", "row", verbose) as done:
         for start in range(0, n, step):
             rows = slice(start, start + step)
             part = None if weight is None else weight[rows]
             try:
                 if part is None or part.any():
-                    whole.merge(PairedStatistics.of(old[rows], new[rows], part, owner))
+                    whole.merge(CrossMoments.sampled(old[rows], new[rows], part, owner))
             except InvalidInputError:
                 check_two_sides(old, new, owner)  # names rows by their number in the whole
                 raise

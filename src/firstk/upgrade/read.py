@@ -12,14 +12,15 @@ import csv
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from firstk import Search
+from firstk import Rows, Search
 from firstk._base.atomic_file import atomic_file
 from firstk._base.rows import unit_rows
 from firstk.advice import File, Judged, RowNames, RowsOfFile, VectorSource, column_of, read_judged, read_side, usual
-from firstk.data.files import ID_NAMES, load_columns, open_vectors
+from firstk.data.files import ID_NAMES, VectorTable, load_columns, open_vectors
 from firstk.data.remote import place_of, shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import as_text
@@ -89,65 +90,62 @@ def read_upgrade(files: UpgradeFiles) -> tuple[UpgradeData, tuple[str, ...]]:
     Rows that do not embed the same texts raise an error.
     """
     files.check()
-    place = files.old
+    place, asking = files.old, files.queries_new
     query_id, document_id = RowNames(place.ids).columns() or (None, None)
-    new = read_side(files.new, files.newer(files.new), document_id)
-    judged = None
+    newer = read_side(files.new, files.newer(files.new), document_id)
+    search: Search | None = None
     if place.relevance is None:
         old = read_side(place.source, place, document_id, place.label)
     else:  # judgements name queries of the old model, or else of the new one
         gone = place.queries is None
-        judged = read_judged(replace(place, queries=files.queries_new) if gone else place, same_width=not gone)
-        old = _as_rows(place.source, place, np.asarray(judged.data.stored), judged, 1, document_id)
-    pairs = paired(old, new, document_id)
-    check_correspond(old.X[pairs.old], new.X[pairs.new], (_name(place.source), _name(files.new)))
+        judged = read_judged(replace(place, queries=asking) if gone else place, same_width=not gone)
+        assert isinstance(judged.data, Search)
+        search = judged.data
+        old = _as_rows(place.source, place, np.asarray(search.documents), judged, 1, document_id)
+    pairs = paired(old, newer, document_id)
+    new, told = newer.X[pairs.new], [pairs.said]
+    check_correspond(old.X[pairs.old], new, (_name(place.source), _name(files.new)))
     labels = None if place.label is None else _labels(old, place.label)
-    if labels is not None and files.queries_new is None:
-        data = UpgradeData.from_labels(old.X, new.X[pairs.new], labels, pairs.old)
-        asked = f"{len(data.queries_new):,} of them are the queries, and no alignment is fitted on these"  # type: ignore[arg-type]
-        said = f"{asked}: a query is answered where the nearest row has its {place.label!r}."
-        return data, (pairs.said, said)
-    queries, *told = _queries(files, judged, query_id)
-    search = None if judged is None else judged.data
-    if isinstance(search, Search):
-        queries |= {"relevance": search.relevance, "query_weight": search.weight}
-        queries |= {"query_field": search.query_field, "document_field": search.document_field}
-    data = UpgradeData(old.X, new.X[pairs.new], pairs.old, metric=files.metric, document_label=labels, **queries)
-    return data, (pairs.said, *told)
-
-
-def _queries(files: UpgradeFiles, judged: Judged | None, ids: str | None) -> tuple:
-    """Return the queries of both models, row by row the same ones, in the order of the judged ones if there are any.
-
-    What follows says how they were paired.
-    """
-    place, file, label = files.old, files.queries_new, files.old.label
-    if file is None:
-        return ({},)
-    asked = None if judged is None else np.asarray(judged.data.queries)  # type: ignore[union-attr]
-    if place.queries is None:
-        if asked is not None:
-            return ({"queries_new": asked},)
-        alone = read_side(file, files.newer(file), ids, label)
-        return ({"queries_new": alone.X, "query_label": None if label is None else _labels(alone, label)},)
-    new = read_side(file, files.newer(file), ids)
-    if judged is None or asked is None:
-        old = read_side(place.queries, replace(place, source=place.queries), ids, label)
-    else:
-        old = _as_rows(place.queries, place, asked, judged, 0, ids)
-    pairs = paired(old, new, ids, "queries")
-    if asked is not None:
-        missing = np.setdiff1d(np.asarray(judged.data.relevance)[:, 0], pairs.old)  # type: ignore[union-attr]
-        if len(missing):
+    if asking is None:
+        if labels is None:
+            return UpgradeData(old.X, new, pairs.old, metric=files.metric, row_numbers=old.rows), tuple(told)
+        data = UpgradeData.from_labels(old.X, new, labels, pairs.old)
+        assert data.asked is not None
+        assert data.row_numbers is not None
+        drawn = f"{data.asked.n:,} of them are the queries, and no alignment is fitted on these"
+        return replace(data, row_numbers=old.rows[data.row_numbers]), (
+            *told,
+            f"{drawn}: a query is answered where the nearest row has its {place.label!r}.",
+        )
+    # The queries of both models, row by row the same ones, in the order of the judged ones if there are any.
+    queries_old = label_of_query = None
+    if place.queries is not None:
+        answered = read_side(asking, files.newer(asking), query_id)
+        if search is None:
+            own = read_side(place.queries, replace(place, source=place.queries), query_id, place.label)
+        else:
+            own = _as_rows(place.queries, place, np.asarray(search.queries), judged, 0, query_id)
+        both = paired(own, answered, query_id, "queries")
+        told.append(both.said)
+        if search is not None and len(missing := np.setdiff1d(np.asarray(search.relevance)[:, 0], both.old)):
             raise InvalidInputError(
-                f"'{shown_place(file)}' lacks {len(missing):,} of the queries that '{place.relevance}' judges: embed "
+                f"'{shown_place(asking)}' lacks {len(missing):,} of the queries that '{place.relevance}' judges: embed "
                 "all of them with the new model."
             )
-    queries_new = np.zeros((len(old.X), new.X.shape[1]), dtype=new.X.dtype)
-    queries_new[pairs.old] = new.X[pairs.new]
-    kept = pairs.old if asked is None else np.arange(len(old.X))
-    labels = None if label is None else _labels(old, label)[kept]
-    return {"queries_old": old.X[kept], "queries_new": queries_new[kept], "query_label": labels}, pairs.said
+        queries = np.zeros((len(own.X), answered.X.shape[1]), dtype=answered.X.dtype)
+        queries[both.old] = answered.X[both.new]
+        kept = both.old if search is None else np.arange(len(own.X))
+        queries, queries_old = queries[kept], own.X[kept]
+        label_of_query = None if place.label is None else _labels(own, place.label)[kept]
+    elif search is None:
+        own = read_side(asking, files.newer(asking), query_id, place.label)
+        queries, label_of_query = own.X, None if place.label is None else _labels(own, place.label)
+    else:
+        queries = np.asarray(search.queries)
+    asked: Search | Rows = Search(queries, old.X) if search is None else replace(search, queries=queries)
+    if labels is not None:
+        asked = Rows(queries, label_of_query, reference=Rows(old.X, labels))
+    return UpgradeData(old.X, new, pairs.old, asked, queries_old, files.metric, old.rows), tuple(told)
 
 
 def _labels(side: RowsOfFile, label: str) -> np.ndarray:
@@ -164,22 +162,20 @@ def _as_rows(path: File, place: VectorSource, X: np.ndarray, judged: Judged, sid
     return RowsOfFile(X, None, table, judged.file_rows[side])
 
 
-def write_order(path: Path, files: UpgradeFiles, worth: np.ndarray, row_numbers: np.ndarray | None = None) -> int:
+def write_order(path: Path, files: UpgradeFiles, worth: np.ndarray, row_numbers: np.ndarray) -> int:
     """Write the rows of the store, those of the highest worth first, by an atomic write; return how many.
 
-    `row_numbers` are places among the rows that were read, where not all of them are in the store. Rows are named by
-    the column of ids, or by their numbers where there is none.
+    Rows are named by the column of ids, or by their numbers in the file where there is none.
     """
-    named = RowNames(files.old.ids).columns()
-    old = read_side(files.old.source, files.old, named and named[1])
-    name = named[1] if named else next(iter(id_columns(old)), None)
-    names = old.rows if name is None else column_of(old.table, name)[old.rows]
-    names = names if row_numbers is None else names[row_numbers]
+    named, old = RowNames(files.old.ids).columns(), files.old
+    table = open_vectors(old.source, old.vectors, beside=[named[1]] if named else [], nan=old.nan)
+    name = named[1] if named else next(iter(_id_columns(table)), None)
+    names = row_numbers if name is None else column_of(table, name)[row_numbers]
     order = np.argsort(-worth, kind="stable")
     with atomic_file(path, "An order of rows", kinds=(".csv",)) as temporary, temporary.open("w", newline="") as file:
-        table = csv.writer(file)
-        table.writerow((name or "row", "worth"))
-        table.writerows((names[row], f"{worth[row]:.6g}") for row in order)
+        rows = csv.writer(file)
+        rows.writerow((name or "row", "worth"))
+        rows.writerows((names[row], f"{worth[row]:.6g}") for row in order)
     return len(order)
 
 
@@ -190,17 +186,8 @@ def _name(path: File) -> str:
 # -- which rows belong together ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Pairing:
-    """Places of rows that belong together, and how they were found.
-
-    Attributes
-    ----------
-    old, new : ndarray of int of shape (n,)
-        Places among the rows that were read, old ones ascending.
-    said : str
-        A sentence.
-    """
+class Pairing(NamedTuple):
+    """Places of rows that belong together among those that were read, old ones ascending; and how they were found."""
 
     old: np.ndarray
     new: np.ndarray
@@ -219,7 +206,9 @@ def paired(old: RowsOfFile, new: RowsOfFile, ids: str | None, what: str = "rows"
     what : str
         What an error message calls the rows.
     """
-    column = ids if ids is not None else next((name for name in id_columns(old) if name in id_columns(new)), None)
+    column = ids
+    if column is None:
+        column = next((name for name in _id_columns(old.table) if name in _id_columns(new.table)), None)
     if column is not None:
         known, asked = (as_text(column_of(side.table, column)[side.rows]) for side in (old, new))
         for side, names in ((old, known), (new, asked)):
@@ -286,8 +275,6 @@ def _standard(values: np.ndarray) -> np.ndarray:
     return values / size if size > 1e-9 * np.sqrt(len(values)) else np.zeros_like(values)
 
 
-def id_columns(side: RowsOfFile) -> list[str]:
+def _id_columns(table: VectorTable) -> list[str]:
     """Return the columns of a file that name rows, by their usual names."""
-    return [
-        name for name in load_columns(side.table.path) if usual(name) in ID_NAMES and name not in side.table.members
-    ]
+    return [name for name in load_columns(table.path) if usual(name) in ID_NAMES and name not in table.members]

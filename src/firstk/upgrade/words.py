@@ -11,7 +11,6 @@ from firstk.words import number_of, rounded_up
 
 # Gain by which prices are compared.
 _POINT = 0.01
-_ROLL_BACK = "To roll back, translate the rows that the new model alone has embedded into the old space."
 INTERVAL = f"{100 * CONFIDENCE:g} % interval"
 
 
@@ -36,29 +35,88 @@ def answer(verdict: Verdict) -> list[str]:
     lines = [_what(verdict)]
     if verdict.free is not None:
         lines.append(_what(verdict.free))
-    if verdict.complete:
-        return [_whole(verdict), f"If they are a sample of a larger store: {lines[0]}", *lines[1:]]
-    return [*lines, *([] if verdict.free is not None else _about_re_embedding(verdict))]
+    if not verdict.complete:
+        return [*lines, *([] if verdict.free is not None else _about_re_embedding(verdict))]
+    # Both models have embedded the file. If it is the whole store, re-embedding is done.
+    report, everything = verdict.report, verdict.report.re_embedded
+    gain = None if everything is None else everything.gain
+    if gain is None or not report.judged:
+        whole = "search the new vectors: nothing has to be translated."
+    elif gain.clear:
+        whole = f"search the new vectors: they gain {_size(gain)} of {report.metric} over staying."
+    elif loses(gain):
+        whole = f"stay with the old vectors: the new ones lose {_size(gain)} of {report.metric}."
+    else:
+        whole = f"search either: their {report.metric} shows no clear difference ({_signed(gain)})."
+    start = f"Both models have embedded all {report.rows:,} rows. If they are your whole store,"
+    return [f"{start} {whole}", f"If they are a sample of a larger store: {lines[0]}", *lines[1:]]
 
 
-def explanation(verdict: Verdict) -> list[str]:
-    """Return what else there is to say: other options, how scores were measured, what more pairs would bring."""
-    table, halves = verdict.report.pools[0].translation.gain, None
-    if verdict.report.cross_fitted_gain is not None and table is not None:  # a gain that is not that of the table
-        halves = (
-            "That gain is measured by halves: one half of the queries chooses the translation, the other half scores "
-            f"it. On the queries that chose it, the translation has {_signed(table)}."
+def explanation(verdict: Verdict) -> Iterator[str]:
+    """Yield what else there is to say: other options, how scores were measured, what more pairs would bring."""
+    report, terms = verdict.report, verdict.terms
+    first, held = report.pools[0], report.pool(HELD_OUT)
+    if verdict.free is not None or verdict.complete:
+        yield from _about_re_embedding(verdict)
+    # Budgets.
+    if verdict.action == MIX and report.calibration is not None:
+        offset, scale = report.calibration
+        yield (
+            f"In one search, a cosine s with a row that was translated into the new space counts {offset:+.3f} "
+            f"{scale:+.3f} s, one with a new row as it is."
         )
-    return [
-        *(_about_re_embedding(verdict) if verdict.free is not None or verdict.complete else ()),
-        *_about_budgets(verdict),
-        *([] if halves is None else [halves]),
-        *_about_other_translations(verdict.report),
-        *_about_mixes(verdict.report),
-        *_about_pairs(verdict),
-        *([_ROLL_BACK] if verdict.action in (TRANSLATE, MIX, RE_EMBED) else []),
-        *notes(verdict.report),
-    ]
+    if terms.budget_rows is not None and verdict.free is None and report.judged and report.re_embedded is not None:
+        yield f"No part of the store that {terms.budget_rows:,} rows pay for clearly gains over {_free(verdict)}."
+    # Other translations: a gain that is not that of the table, and a score that is higher.
+    if report.cross_fitted_gain is not None and first.translation.gain is not None:
+        yield (
+            "That gain is measured by halves: one half of the queries chooses the translation, the other half scores "
+            f"it. On the queries that chose it, the translation has {_signed(first.translation.gain)}."
+        )
+    best, taken = first.best_translation, first.translation
+    if best.over_translating is not None and best.over_translating.value > 0:
+        why = "which is not clearly more" if report.judged else "but neighbors do not say what is relevant"
+        yield (
+            f"Of the translations, {best.option.form} scores highest, {why} ({_signed(best.over_translating)}): "
+            f"{taken.option.form} was chosen by cross-validation."
+        )
+    # Why a store of which a part is embedded anew scores less than one that is only translated.
+    alone = None if held is None else held.translation
+    mixes = () if held is None else (one for one in held.options if one.option.kind == MIX)
+    if alone is not None and (less := [one for one in mixes if one.score.value < alone.score.value]):
+        *some, last = (f"{100 * one.option.share:.3g}" for one in less)
+        shares = f"{', '.join(some)} or {last} %" if some else f"{last} %"
+        wanted = Option(TRANSLATE, less[0].option.method)
+        base = next((one for one in held.options if one.option == wanted and one is not alone), None)  # type: ignore[union-attr]
+        why = "scores of new and of translated rows are comparable in one search only roughly"
+        if base is not None:
+            why = (
+                "a search cannot mix spaces, so the remaining rows are translated into the new space, which alone has "
+                f"{base.score.value:.3f}"
+            )
+        yield (
+            f"Re-embedding the best {shares} scores less than translating alone ({alone.option.form}, "
+            f"{alone.score.value:.3f}): {why}."
+        )
+    # Whether more pairs would help the translation.
+    if len(report.learning) > 1:
+        before, point = report.learning[-2:]
+        assert point.step is not None
+        if point.step.clear:
+            most = min(2 * point.pairs, terms.rows or report.rows)
+            more = f"try {most:,}"
+            if most <= report.pairs:  # some were held out, to score the others
+                more = f"the one that is saved is fitted on all {report.pairs:,} pairs"
+            step = f"from {before.pairs:,} to {point.pairs:,} the translation gained {_size(point.step)}"
+            yield f"More pairs help: {step}; {more}."
+        elif point.step.high < TOLERANCE:
+            yield f"{point.pairs:,} pairs are enough: the last doubling gained {_signed(point.step)}."
+        else:
+            told = "are enough cannot be told: the last doubling gained"
+            yield f"Whether {point.pairs:,} pairs {told} {_signed(point.step)}."
+    if verdict.action in (TRANSLATE, MIX, RE_EMBED):
+        yield "To roll back, translate the rows that the new model alone has embedded into the old space."
+    yield from notes(report)
 
 
 # -- what to do ------------------------------------------------------------------------------------------------
@@ -66,16 +124,28 @@ def explanation(verdict: Verdict) -> list[str]:
 
 def _what(verdict: Verdict) -> str:
     report, gain = verdict.report, verdict.gain
-    pool = report.pools[0]
-    stay, translated = pool.find(STAY), pool.translation
+    pool, held, all_anew = report.pools[0], report.pool(HELD_OUT), report.re_embedded
+    stay, translated, option = pool.find(STAY), pool.translation, report.translation
+    translating = f"Translate the store into a shared code ({option.method}, k = {option.k})"
+    if option.kind == QUERIES:
+        translating = f"Translate new queries into the old space ({option.method})"
+    elif option.k is None:
+        translating = f"Translate the store into the new space ({option.method})"
     score = f"new queries find {_score(report, translated.score)}"
     if verdict.reason == "retired":
         lost = "" if stay is None else f"; the old model's own queries had {_score(report, stay.score)}"
-        return f"{_translating(report)}: the old model is retired, and {score}{lost}."
+        return f"{translating}: the old model is retired, and {score}{lost}."
     if verdict.reason == "no queries":
-        return f"{_translating(report)}: the old model's queries were not given, so staying has no score; {score}."
+        return f"{translating}: the old model's queries were not given, so staying has no score; {score}."
     if verdict.reason == "budget":
-        return _paid(verdict)
+        assert verdict.option is not None
+        assert held is not None
+        ahead = verdict.over(next(one for one in held.options if one.option == verdict.option))
+        assert ahead is not None
+        return (
+            f"{_first_up(verdict.option.name)}: it gains {_size(ahead)} of {report.metric} over {_free(verdict)} among "
+            f"held-out pairs, and takes {_cost(verdict, verdict.option)}."
+        )
     assert stay is not None
     assert gain is not None
     if not report.judged:
@@ -93,18 +163,15 @@ def _what(verdict: Verdict) -> str:
         if verdict.more_rows is not None:
             wanted.append(f"embed {number_of(rounded_up(verdict.more_rows), 'more row')}")
         if verdict.more_queries is not None:
-            wanted.append(f"judge {_plural(rounded_up(verdict.more_queries), 'more query')}")
+            wanted.append(f"judge {number_of(rounded_up(verdict.more_queries), 'more query', 'more queries')}")
         what = f"Undecided: {' and '.join(wanted)}, and stay until then."
         if verdict.reason == "few":
-            return f"{what} {_queries(report.pools[0])} {_are(report.pools[0])} too few to tell ({figures})."
-        said = []
+            return f"{what} {_too_few(pool)} to tell ({figures})."
+        said = [f"translating gains nothing ({_signed(gain)}; {figures})"]
         if loses(gain):
-            said.append(f"translating loses {_size(gain)} of {report.metric} ({figures})")
+            said = [f"translating loses {_size(gain)} of {report.metric} ({figures})"]
         elif is_open(gain):
-            said.append(f"whether translating gains is open: {_signed(gain)} of {report.metric} ({figures})")
-        else:
-            said.append(f"translating gains nothing ({_signed(gain)}; {figures})")
-        held, all_anew = report.pool(HELD_OUT), report.re_embedded
+            said = [f"whether translating gains is open: {_signed(gain)} of {report.metric} ({figures})"]
         anew = None if all_anew is None else all_anew.gain
         if report.re_embedding and anew is None:
             said.append("re-embedding has no score, because no held-out row answers a query")
@@ -112,60 +179,19 @@ def _what(verdict: Verdict) -> str:
             said.append(f"whether re-embedding gains is open: {_signed(anew)} ({_queries(held)})")
         return f"{what} {_first_up('; '.join(said))}."
     if verdict.action == TRANSLATE:
-        return f"{_translating(report)}: it gains {_size(gain)} of {report.metric} over staying ({figures})."
+        return f"{translating}: it gains {_size(gain)} of {report.metric} over staying ({figures})."
+    why = f"translating shows no clear gain in {report.metric} ({_signed(gain)}; {figures})"
     if verdict.reason == "loses":
         why = f"translating loses {_size(gain)} of {report.metric} ({figures})"
-    else:
-        why = f"translating shows no clear gain in {report.metric} ({_signed(gain)}; {figures})"
-    everything = clearly_better(report)
-    if everything is None or everything.gain is None:
+    better = clearly_better(report)
+    if better is None or better.gain is None:
         return f"Stay with the old model: {why}."
-    more = f"re-embedding all gains {_size(everything.gain)} over staying"
+    more = f"re-embedding all gains {_size(better.gain)} over staying"
     if verdict.terms.budget_rows is None:
         return f"Stay or re-embed: {why}; {more}."
-    if not verdict.terms.pays(everything.option, report.rows):
+    if not verdict.terms.pays(better.option, report.rows):
         return f"Stay with the old model: {why}; {more}, and is beyond the budget."
     return f"Without re-embedding, stay with the old model: {why}."
-
-
-def _whole(verdict: Verdict) -> str:
-    """Say what to do if both models have embedded the whole store: re-embedding is done."""
-    report, everything = verdict.report, verdict.report.re_embedded
-    start = f"Both models have embedded all {report.rows:,} rows. If they are your whole store,"
-    gain = None if everything is None else everything.gain
-    if gain is None or not report.judged:
-        return f"{start} search the new vectors: nothing has to be translated."
-    if gain.clear:
-        return f"{start} search the new vectors: they gain {_size(gain)} of {report.metric} over staying."
-    if loses(gain):
-        return f"{start} stay with the old vectors: the new ones lose {_size(gain)} of {report.metric}."
-    return f"{start} search either: their {report.metric} shows no clear difference ({_signed(gain)})."
-
-
-def _translating(report: UpgradeReport) -> str:
-    """Return the recommended translation as something to do."""
-    option = report.translation
-    if option.kind == QUERIES:
-        return f"Translate new queries into the old space ({option.method})"
-    if option.k is None:
-        return f"Translate the store into the new space ({option.method})"
-    return f"Translate the store into a shared code ({option.method}, k = {option.k})"
-
-
-# -- what costs something --------------------------------------------------------------------------------------
-
-
-def _paid(verdict: Verdict) -> str:
-    report, option = verdict.report, verdict.option
-    pool = report.pool(HELD_OUT)
-    assert option is not None
-    assert pool is not None
-    gain = verdict.over(next(one for one in pool.options if one.option == option))
-    assert gain is not None
-    return (
-        f"{_first_up(option.name)}: it gains {_size(gain)} of {report.metric} over {_free(verdict)} among held-out "
-        f"pairs, and takes {_cost(verdict, option)}."
-    )
 
 
 def _free(verdict: Verdict) -> str:
@@ -198,81 +224,10 @@ def _about_re_embedding(verdict: Verdict) -> Iterator[str]:
     yield f"Re-embedding all {said}, and takes {cost}{each} ({_queries(pool)} among {pool.rows:,} held-out pairs)."
 
 
-def _about_budgets(verdict: Verdict) -> Iterator[str]:
-    report, terms = verdict.report, verdict.terms
-    if verdict.action == MIX and report.calibration is not None:
-        offset, scale = report.calibration
-        yield (
-            f"In one search, a cosine s with a row that was translated into the new space counts {offset:+.3f} "
-            f"{scale:+.3f} s, one with a new row as it is."
-        )
-    if terms.budget_rows is not None and verdict.free is None and report.judged and report.re_embedded is not None:
-        yield f"No part of the store that {terms.budget_rows:,} rows pay for clearly gains over {_free(verdict)}."
-
-
-def _about_mixes(report: UpgradeReport) -> Iterator[str]:
-    """Say why a store of which a part is embedded anew scores less than one that is only translated."""
-    pool = report.pool(HELD_OUT)
-    if pool is None:
-        return
-    taken = pool.translation
-    less = [one for one in pool.options if one.option.kind == MIX and one.score.value < taken.score.value]
-    if not less:
-        return
-    *some, last = (f"{100 * one.option.share:.3g}" for one in less)
-    shares = f"{', '.join(some)} or {last} %" if some else f"{last} %"
-    wanted = Option(TRANSLATE, less[0].option.method)
-    base = next((one for one in pool.options if one.option == wanted and one is not taken), None)
-    why = "scores of new and of translated rows are comparable in one search only roughly"
-    if base is not None:
-        why = (
-            "a search cannot mix spaces, so the remaining rows are translated into the new space, which alone has "
-            f"{base.score.value:.3f}"
-        )
-    yield (
-        f"Re-embedding the best {shares} scores less than translating alone ({taken.option.form}, "
-        f"{taken.score.value:.3f}): {why}."
-    )
-
-
 def _cost(verdict: Verdict, option: Option) -> str:
     price = verdict.terms.price(option, verdict.report.rows)
     rows = number_of(verdict.terms.embedded(option, verdict.report.rows), "row")
     return rows if price is None else f"{rows}, a price of {money(price)}"
-
-
-# -- how sure, and how back ------------------------------------------------------------------------------------
-
-
-def _about_other_translations(report: UpgradeReport) -> Iterator[str]:
-    """Say why the translation of the highest score is not the one that is recommended."""
-    best, taken = report.pools[0].best_translation, report.pools[0].translation
-    if best.over_translating is not None and best.over_translating.value > 0:
-        why = "which is not clearly more" if report.judged else "but neighbors do not say what is relevant"
-        yield (
-            f"Of the translations, {best.option.form} scores highest, {why} ({_signed(best.over_translating)}): "
-            f"{taken.option.form} was chosen by cross-validation."
-        )
-
-
-def _about_pairs(verdict: Verdict) -> Iterator[str]:
-    """Say whether more pairs would help the translation."""
-    report = verdict.report
-    if len(report.learning) < 2:
-        return
-    before, last = report.learning[-2:]
-    assert last.step is not None
-    if last.step.clear:
-        wanted = min(2 * last.pairs, verdict.terms.rows or report.rows)
-        more = f"try {wanted:,}"
-        if wanted <= report.pairs:  # some were held out, to score the others
-            more = f"the one that is saved is fitted on all {report.pairs:,} pairs"
-        step = f"from {before.pairs:,} to {last.pairs:,} the translation gained {_size(last.step)}"
-        yield f"More pairs help: {step}; {more}."
-    elif last.step.high < TOLERANCE:
-        yield f"{last.pairs:,} pairs are enough: the last doubling gained {_signed(last.step)}."
-    else:
-        yield f"Whether {last.pairs:,} pairs are enough cannot be told: the last doubling gained {_signed(last.step)}."
 
 
 def notes(report: UpgradeReport) -> Iterator[str]:
@@ -289,10 +244,8 @@ def notes(report: UpgradeReport) -> Iterator[str]:
         )
     for pool in report.pools:
         if pool.queries < FEWEST_QUERIES:
-            yield (
-                f"{_queries(pool)} among {pool.rows:,} rows ({pool.name}) {_are(pool)} too few for a verdict, which "
-                f"takes {FEWEST_QUERIES}."
-            )
+            among = f"among {pool.rows:,} rows ({pool.name})"
+            yield f"{_too_few(pool, among)} for a verdict, which takes {FEWEST_QUERIES}."
     if not report.judged:
         yield (
             "This is fidelity to the new model, not relevance: translations that keep most neighbors have lost to "
@@ -355,15 +308,11 @@ def money(amount: float) -> str:
 
 
 def _queries(pool: Pool) -> str:
-    return _plural(pool.queries, "query")
+    return number_of(pool.queries, "query", "queries")
 
 
-def _are(pool: Pool) -> str:
-    return "is" if pool.queries == 1 else "are"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun if count == 1 else noun.removesuffix('y') + 'ies'}"
+def _too_few(pool: Pool, among: str = "") -> str:
+    return f"{_queries(pool)} {among}{' ' * bool(among)}{'is' if pool.queries == 1 else 'are'} too few"
 
 
 def _score(report: UpgradeReport, score: Difference) -> str:

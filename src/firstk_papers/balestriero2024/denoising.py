@@ -7,22 +7,20 @@ section 4.2, corollary 3.1), which can be checked without labels.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.linalg
 
-from firstk import GaussianNoise, Masking, image_patches
 from firstk_papers.balestriero2024.axes import Axes, Readout, mean_and_error, octaves
 
 if TYPE_CHECKING:
+    from firstk import GaussianNoise, Masking
+
     Noise = GaussianNoise | Masking
 
 MOST_PREFIX = 32
-DROPPED = (0.25, 0.5, 0.75)
-PATCHES = (1, 2, 4)
 # A noise that changes the R^2 of no unit-variance target by more than this at any k cannot help.
 NOTHING = 1e-3
 # If the relative gap between adjacent variances is below this, the principal subspace is not determined.
@@ -39,9 +37,6 @@ class NoiseEffect:
 
     Attributes
     ----------
-    noise : str
-    dropped, patch : float, int
-        Share of patches that are dropped, side of a patch; 0 for noises without them.
     k : tuple of int
         Prefix lengths.
     could_move : tuple of float
@@ -53,9 +48,6 @@ class NoiseEffect:
         Mean change of held-out R^2 over `k`, paired by rows, with its standard error.
     """
 
-    noise: str
-    dropped: float
-    patch: int
     k: tuple[int, ...]
     could_move: tuple[float, ...]
     alignment_change: tuple[float, ...] | None = None
@@ -67,18 +59,9 @@ class NoiseEffect:
         """Whether this code differs from the principal coordinates for some task."""
         return max(self.could_move) > NOTHING
 
-    @property
-    @property
-    def name(self) -> str:
-        """Name of the noise with its settings."""
-        if not self.dropped:
-            return self.noise
-        single = "single coordinates" if self.patch == 1 else f"{self.patch} x {self.patch} patches"
-        return f"{self.noise}, {self.dropped:.0%} of {single} dropped"
-
 
 def effect_of(
-    noise: Noise, St: np.ndarray, axes: Axes, held: tuple[np.ndarray, np.ndarray] | None = None, *, patch: int = 1
+    noise: Noise, St: np.ndarray, axes: Axes, held: tuple[np.ndarray, np.ndarray] | None = None
 ) -> NoiseEffect:
     """Return the effect of denoising under `noise`.
 
@@ -91,8 +74,6 @@ def effect_of(
         Principal axes of `St`, with the target if there is one.
     held : tuple of ndarray, optional
         Whitened coordinates and targets of held-out rows.
-    patch : int
-        Side of the patches, to be recorded.
     """
     noise.check()
     ks = _clear_lengths(axes.spectrum, min(MOST_PREFIX, axes.rank))
@@ -107,7 +88,7 @@ def effect_of(
         if held is not None and len(held[0]):
             difference = under.scores(*held, ks, "r2") - plain.scores(*held, ks, "r2")
             found["gain"], found["error"] = mean_and_error(difference.mean(axis=1))
-    return NoiseEffect(noise.name, 1.0 - getattr(noise, "keep", 1.0), patch, **found)
+    return NoiseEffect(**found)
 
 
 def denoising_axes(noise: Noise, St: np.ndarray, d: int, start: np.ndarray) -> np.ndarray:
@@ -142,19 +123,6 @@ def denoising_axes(noise: Noise, St: np.ndarray, d: int, start: np.ndarray) -> n
     axes = np.zeros((d, len(St)))
     axes[:, varies] = (scipy.linalg.solve_triangular(L, found, lower=True, trans="T") / scale[:, None]).T
     return axes
-
-
-def settings(spread: float, image_shape: Sequence[int] | None) -> list[tuple[Noise, int]]:
-    """Return the noises to try, with their patch sizes: Gaussian, and masking at several rates and patch sizes.
-
-    Gaussian noise has the mean variance `spread` of the columns. Patches need the image shape; without it, and for
-    patches of side 1 in images without channels, every coordinate is a patch.
-    """
-    noises: list[tuple[Noise, int]] = [(GaussianNoise(sigma=float(np.sqrt(spread))), 0)]
-    for side in PATCHES if image_shape is not None else (1,):
-        patches = None if image_shape is None else image_patches(tuple(image_shape), (side, side))
-        noises += [(Masking(keep=1 - dropped, patches=patches), side) for dropped in DROPPED]
-    return noises
 
 
 def _clear_lengths(spectrum: np.ndarray, most: int) -> np.ndarray:

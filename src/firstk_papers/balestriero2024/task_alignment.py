@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from firstk import Moments
 from firstk_papers.balestriero2024.alignment import FORMS, align, aligned, raw_axes
 from firstk_papers.balestriero2024.axes import Axes, Readout, principal_axes
 from firstk_papers.datasets.tasks import Task, task, title
@@ -126,6 +127,7 @@ def corollary_12(settings: JsonObject, results: Results) -> Findings:
         "least_end_of_code": min(one["last_of_code"] for one in found),
         "balanced_forms_apart": max(balanced) if balanced else None,
         "unbalanced_forms_apart": max(one["forms_apart"] for cell, one in results if cell["set"] not in BALANCED),
+        **counterexamples(),
     }
     panels = tuple(
         Chart(
@@ -136,6 +138,20 @@ def corollary_12(settings: JsonObject, results: Results) -> Findings:
         for cell, one in results[:4]
     )  # fmt: skip
     return Findings(measures=rounded_measures(measures), panels=panels)
+
+
+def counterexamples() -> dict[str, float]:
+    """Return alignment(2), by equation (7), of targets that are aligned with five rows, and of ones that are not.
+
+    The rows are diag(5, 4, 3, 2, 1), whose right singular vectors are the unit vectors. So are those of the first
+    targets, in the same order. The others have two, each half way between the first two unit vectors and later ones.
+    """
+    X = np.diag([5.0, 4.0, 3.0, 2.0, 1.0])
+    between = np.zeros_like(X)
+    between[0, [0, 2]], between[1, [1, 3]] = 5.0, 4.0
+    targets = {"aligned_at_2": X, "misaligned_at_2": between}  # (q, n)
+    moments = {name: Moments("float64").update(X, targets=Y.T) for name, Y in targets.items()}
+    return {name: aligned(raw_axes(one), "equation_7").at(2) for name, one in moments.items()}
 
 
 def factors(settings: JsonObject, results: Results) -> Findings:

@@ -273,17 +273,7 @@ def _searched(function: Callable[[np.ndarray], float], size: int, count: int, rn
     return min(found, key=lambda one: one.fun).x
 
 
-measure = measuring(
-    {
-        "l2": _l2,
-        "l2_tightest": _l2_tightest,
-        "nested": _nested,
-        "prior": _prior,
-        "boundary": _boundary,
-        "growth": _growth,
-    },
-    given=lambda data, cell: data.spectrum,
-)
+measure = measuring(_l2, _l2_tightest, _nested, _prior, _boundary, _growth, given=lambda data, cell: data.spectrum)
 
 
 # -- what is shown -----------------------------------------------------------------------------------------------

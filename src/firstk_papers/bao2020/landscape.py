@@ -300,18 +300,7 @@ def _trained(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonD
     return {"trained_gap": biggest(np.abs(encoder.components_ @ data.U) - np.abs(wanted @ data.U))}
 
 
-measure = measuring(
-    {
-        "search": _search,
-        "unpenalised": _unpenalised,
-        "written": _written,
-        "turned": _turned,
-        "lemma5": _lemma5,
-        "enumerated": _enumerated,
-        "broken": _broken,
-        "trained": _trained,
-    }
-)
+measure = measuring(_search, _unpenalised, _written, _turned, _lemma5, _enumerated, _broken, _trained)
 
 
 # -- what is shown -----------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from firstk_papers.frame.hooks import step_view
 from firstk_papers.frame.instances import (
     Problem,
     biggest,
+    by_instance,
     extremes,
     floats,
     instance_cells,
@@ -109,7 +110,7 @@ def _optimum(cell: JsonObject, data: Problem, rng: np.random.Generator) -> JsonD
     }
 
 
-measure = measuring({"gradients": _gradients, "square": _square, "optimum": _optimum})
+measure = measuring(_gradients, _square, _optimum)
 
 
 def _penalties(shown: JsonObject) -> Chart:
@@ -129,17 +130,8 @@ def _penalties(shown: JsonObject) -> Chart:
 def report(settings: JsonObject, results: Results) -> Findings:
     """Report appendix F."""
     drawn, square, best = (of_check(results, name) for name in ("gradients", "square", "optimum"))
-    x = range(1, len(drawn) + 1)
-    deviations = Chart(
-        "Gradient of the bound against non-uniform l2",
-        "instance",
-        "relative deviation",
-        (
-            line("at D* and balanced weights", x, values(drawn, "identity"), floor=1e-17, kind="points"),
-            line("at another D", x, values(drawn, "identity_elsewhere"), kind="points"),
-        ),
-        y_scale="log",
-    )
+    names = {"identity": "at D* and balanced weights", "identity_elsewhere": "at another D"}
+    deviations = by_instance("Gradient of the bound against non-uniform l2", "relative deviation", drawn, names)
     exact = ("stated", "best_variance", "balanced", "identity", "as_penalty")
     return Findings(
         {

@@ -169,37 +169,27 @@ def _elements(cell: JsonObject, s: np.ndarray, rng: np.random.Generator) -> Json
     found = B_dot @ np.diag(s) @ Q.T
     found = found + found.T
     return {
-        "element_paper": relative(printed_derivative(Y), found),
-        "element_doubled": relative(printed_derivative(Y) / 2, found),
-        "element_corrected": relative(corrected_derivative(Y), found),
+        "element_paper": relative(derivative(Y, printed=True), found),
+        "element_doubled": relative(derivative(Y, printed=True) / 2, found),
+        "element_corrected": relative(derivative(Y), found),
     }
 
 
-def printed_derivative(Y: np.ndarray) -> np.ndarray:
-    """Return d(Y Y^T)/dt by Bao et al. 2020 (43) and the line above it, n = 1."""
+def derivative(Y: np.ndarray, *, printed: bool = False) -> np.ndarray:
+    """Return d(Y Y^T)/dt, n = 1; as Bao et al. 2020 (43) and the line above it have it, or corrected.
+
+    Corrected, it has the half of algorithm 1's A, and the second sum begins past j, not past i: for i < l < j the terms
+    A_il y_lj and y_il A_jl cancel.
+    """
     d = len(Y)
     out = np.zeros_like(Y)
     for i in range(d):
         out[i, i] = 2 * (-np.sum(Y[i, :i] ** 2) + np.sum(Y[i, i + 1 :] ** 2))
         for j in range(i + 1, d):
-            coupling = -Y[i, :i] @ Y[j, :i] + Y[i, i + 1 :] @ Y[j, i + 1 :]
+            past = (i if printed else j) + 1
+            coupling = -Y[i, :i] @ Y[j, :i] + Y[i, past:] @ Y[j, past:]
             out[i, j] = out[j, i] = -(Y[i, i] - Y[j, j]) * Y[i, j] + 2 * coupling
-    return out
-
-
-def corrected_derivative(Y: np.ndarray) -> np.ndarray:
-    """Return the same with the half of algorithm 1's A, and a second sum that begins past j, not past i.
-
-    For i < l < j the terms A_il y_lj and y_il A_jl cancel.
-    """
-    d = len(Y)
-    out = np.zeros_like(Y)
-    for i in range(d):
-        out[i, i] = -np.sum(Y[i, :i] ** 2) + np.sum(Y[i, i + 1 :] ** 2)
-        for j in range(i + 1, d):
-            coupling = -Y[i, :i] @ Y[j, :i] + Y[i, j + 1 :] @ Y[j, j + 1 :]
-            out[i, j] = out[j, i] = -(Y[i, i] - Y[j, j]) * Y[i, j] / 2 + coupling
-    return out
+    return out if printed else out / 2
 
 
 def _conditions(cell: JsonObject, s: np.ndarray, rng: np.random.Generator) -> JsonDict:
@@ -222,15 +212,7 @@ def _conditions(cell: JsonObject, s: np.ndarray, rng: np.random.Generator) -> Js
 
 
 measure = measuring(
-    {
-        "global": _global,
-        "stability": _stability,
-        "unbalanced": _unbalanced,
-        "rate": _rate,
-        "elements": _elements,
-        "conditions": _conditions,
-    },
-    given=lambda data, cell: data.spectrum[: cell["d"]],
+    _global, _stability, _unbalanced, _rate, _elements, _conditions, given=lambda data, cell: data.spectrum[: cell["d"]]
 )
 
 

@@ -16,6 +16,7 @@ from firstk_papers.frame.hooks import step_view
 from firstk_papers.frame.instances import (
     Problem,
     biggest,
+    by_instance,
     extremes,
     floats,
     instance_cells,
@@ -201,7 +202,7 @@ def _nearest_brockett(S: np.ndarray) -> float:
     return float(np.linalg.norm(rows @ found - wanted) / np.linalg.norm(wanted))
 
 
-measure = measuring({"identity": _identity, "conserved": _conserved, "brockett": _brockett})
+measure = measuring(_identity, _conserved, _brockett)
 
 
 # -- what is shown -----------------------------------------------------------------------------------------------
@@ -216,14 +217,7 @@ def hebbian_identity(settings: JsonObject, results: Results) -> Findings:
         "half_encoder": "encoder, loss at 1/2n",
         "half_both_optimal": "both, on the optimal subspace",
     }
-    x = range(1, len(part) + 1)
-    chart = Chart(
-        "Deviation from the identity of section 6.1",
-        "instance",
-        "relative deviation",
-        tuple(line(title, x, values(part, name), floor=1e-17, kind="points") for name, title in names.items()),
-        y_scale="log",
-    )
+    chart = by_instance("Deviation from the identity of section 6.1", "relative deviation", part, names)
     measures = {name: worst(part, name) for name in (*names, "hebbian", "balance")}
     return Findings(measures | {"parting": least(part, "parting")}, (chart,))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from firstk_papers.frame.panels import Series, rounded
+from firstk_papers.frame.panels import Chart, Series, rounded
 from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 if TYPE_CHECKING:
@@ -56,22 +56,24 @@ def _whole(data: Problem, cell: JsonObject) -> Problem:
 
 
 def measuring(
-    checks: Mapping[str, Callable[[JsonObject, Data, np.random.Generator], JsonDict]],
+    *checks: Callable[[JsonObject, Data, np.random.Generator], JsonDict],
     given: Callable[[Problem, JsonObject], Data] = _whole,  # type: ignore[assignment]
 ) -> Callable[[JsonObject], JsonDict]:
     """Return the ``measure`` of a study: draw the instance of a cell, and do the check that the cell names.
 
     Parameters
     ----------
-    checks : mapping of str to callable
-        Functions of the cell, the instance, and the generator that goes on where the instance was drawn.
+    *checks : callable
+        Functions of the cell, the instance, and the generator that goes on where the instance was drawn; a cell names
+        one without its underscore.
     given : callable
         What the checks take of the instance; by default all of it.
     """
+    named = {check.__name__.lstrip("_"): check for check in checks}
 
     def measure(cell: JsonObject) -> JsonDict:
         rng = np.random.default_rng(cell["seed"])
-        return checks[cell["check"]](cell, given(problem(cell, rng), cell), rng)
+        return named[cell["check"]](cell, given(problem(cell, rng), cell), rng)
 
     return measure
 
@@ -143,3 +145,13 @@ def line(
     """Return a series of rounded numbers; `floor` lifts zeros, which a logarithmic axis cannot show."""
     lifted = y if floor is None else (max(value, floor) for value in y)
     return Series(name, tuple(float(f"{value:.6g}") for value in x), rounded(lifted), kind=kind, ours=ours)
+
+
+def by_instance(title: str, y_label: str, results: Results, names: Mapping[str, str], ours: str = "") -> Chart:
+    """Return a chart of quantities, titled by `names`, over instances; `ours` is drawn with emphasis."""
+    x = range(1, len(results) + 1)
+    lines = (
+        line(said, x, values(results, name), floor=1e-17, kind="points", ours=name == ours)
+        for name, said in names.items()
+    )
+    return Chart(title, "instance", y_label, tuple(lines), y_scale="log")

@@ -18,12 +18,16 @@ def report(settings: JsonObject, results: Results) -> Findings:
     linear = [(c, r) for c, r in results if c["kind"] == "reconstruction"]
     heads = [(c, r) for c, r in results if c["kind"] == "cross_entropy"]
     step = next(r for c, r in results if c["kind"] == "network_step")
+    near = next(r for c, r in linear if all(c[name] == size for name, size in settings["near_p"].items()))
     grown = {"reconstruction": _varied(linear, settings["reconstruction"], "d")}
     grown["cross_entropy"] = _varied(heads, settings["cross_entropy"], "d")
     measures: dict[str, float | None] = {
         "count_ratio_most": _most(linear, "counts"),
         "count_excess_most": round(max(excess(cell, found["counts"]) for cell, found in linear), 5),
+        "count_added_growth_in_n": _added_growth(_varied(linear, settings["reconstruction"], "n")),
         "time_ratio_most": _most(linear, "ms"),
+        "count_ratio_near_p": round(near["counts"][FULL] / near["counts"][SINGLE], 4),
+        "time_ratio_near_p": round(near["ms"][FULL] / near["ms"][SINGLE], 4),
         "count_growth_in_d": growth(grown["reconstruction"], FULL, "counts"),
         "time_growth_in_d": growth(grown["reconstruction"], FULL, "ms"),
         "loop_count_growth_in_d": growth(grown["reconstruction"], LOOP, "counts"),
@@ -81,6 +85,12 @@ def growth(results: Results, contender: str, what: str) -> float | None:
         return None
     d, ratio = np.log(np.array(points)).T
     return round(float(np.polyfit(d, ratio, 1)[0]), 4)
+
+
+def _added_growth(results: Results) -> float:
+    """Return the exponent of n with which all prefixes add multiply-adds to the 4 n p d that a single loss has too."""
+    n, added = np.log([(c["n"], r["counts"][FULL] - 4 * c["n"] * c["p"] * c["d"]) for c, r in results]).T
+    return round(float(np.polyfit(n, added, 1)[0]), 4)
 
 
 def _last_ratio(results: Results, slow: str, quick: str) -> float:

@@ -46,7 +46,10 @@ class Contest:
 
 
 def cells(settings: JsonObject) -> list[JsonDict]:
-    """Return a cell for each size: n, p and d vary one at a time, and the last cell is the network of figure 2."""
+    """Return a cell for each size: n, p and d vary one at a time, and the last cells are of d near p and of a network.
+
+    The network is that of figure 2.
+    """
     common = {"revision": REVISION, "rounds": settings["rounds"], "seed": settings["seed"], "timed": True}
     made: list[JsonDict] = []
     for kind in ("reconstruction", "cross_entropy"):
@@ -56,7 +59,8 @@ def cells(settings: JsonObject) -> list[JsonDict]:
                 cell = common | {"kind": kind, **{k: base[k] for k in ("n", "p", "d", "C") if k in base}, name: value}
                 cell["looped"] = cell["d"] <= base["longest_loop"]
                 made += [cell] if cell not in made else []
-    return [*made, common | {"kind": "network_step", **settings["network_step"]}]
+    near = common | {"kind": "reconstruction", "looped": True, **settings["near_p"]}
+    return [*made, near, common | {"kind": "network_step", **settings["network_step"]}]
 
 
 def measure(cell: JsonObject) -> JsonDict:

@@ -12,6 +12,7 @@ from firstk_papers.frame.hooks import prefix_weights, step_view
 from firstk_papers.frame.instances import (
     Problem,
     biggest,
+    by_instance,
     extremes,
     floats,
     increasing,
@@ -169,15 +170,7 @@ def _schedules(cell: JsonObject, data: Problem, rng: np.random.Generator) -> Jso
     }
 
 
-measure = measuring(
-    {
-        "full": _full,
-        "penalties": _penalties,
-        "task": _task,
-        "turned": _turned,
-        "schedules": _schedules,
-    }
-)
+measure = measuring(_full, _penalties, _task, _turned, _schedules)
 
 
 def _cumulative(shown: JsonObject) -> Chart:
@@ -186,21 +179,6 @@ def _cumulative(shown: JsonObject) -> Chart:
         cum = np.array(shown[f"{name}_cum"])
         lines.append(line(name.replace("_", " "), range(1, len(cum) + 1), cum / cum[0]))
     return Chart("Cumulative weight w_k over w_1", "k", "w_k / w_1", tuple(lines), y_scale="log")
-
-
-def _labels_shuffled(task: Results) -> Chart:
-    titles = {"full_prefix": "full prefix", "nonuniform_l2": "non-uniform l2", "monotone_l1": "monotone l1"}
-    x = range(1, len(task) + 1)
-    return Chart(
-        "Order-making gradient when labels are shuffled",
-        "instance",
-        "relative change",
-        tuple(
-            line(title, x, values(task, name), floor=1e-17, kind="points", ours=name == "full_prefix")
-            for name, title in titles.items()
-        ),
-        y_scale="log",
-    )
 
 
 def report(settings: JsonObject, results: Results) -> Findings:
@@ -212,6 +190,8 @@ def report(settings: JsonObject, results: Results) -> Findings:
         ("d", *(name.replace("_", " ") for name in SCHEDULES)),
         tuple((cell["d"], *rounded(found[name] for name in SCHEDULES)) for cell, found in schedules),
     )
+    titles = {"full_prefix": "full prefix", "nonuniform_l2": "non-uniform l2", "monotone_l1": "monotone l1"}
+    shuffled = "Order-making gradient when labels are shuffled"
     exact = ("l2_weights", "l1_rows", "product_paper", "product_paper_scaled")
     return Findings(
         {
@@ -224,5 +204,9 @@ def report(settings: JsonObject, results: Results) -> Findings:
             "harmonic_over_uniform": min(found["harmonic"] / found["uniform"] for _, found in schedules),
             "reverse_over_uniform": max(found["reverse_harmonic"] / found["uniform"] for _, found in schedules),
         },
-        (_labels_shuffled(task), _cumulative(schedules[-1][1]), table),
+        (
+            by_instance(shuffled, "relative change", task, titles, ours="full_prefix"),
+            _cumulative(schedules[-1][1]),
+            table,
+        ),
     )

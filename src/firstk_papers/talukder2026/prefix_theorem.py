@@ -14,6 +14,7 @@ from firstk.metrics import mean_principal_angles, paired_cosines
 from firstk_papers.frame.instances import (
     Problem,
     biggest,
+    by_instance,
     extremes,
     floats,
     instance_cells,
@@ -21,7 +22,6 @@ from firstk_papers.frame.instances import (
     measuring,
     of_check,
     orthogonal,
-    values,
     worst,
 )
 from firstk_papers.frame.panels import Chart, Findings
@@ -198,16 +198,7 @@ def _cancelling(cell: JsonObject, data: Problem, rng: np.random.Generator) -> Js
     return {"left": floats(lefts), "paper": floats(paper), "ours": floats(ours)}
 
 
-measure = measuring(
-    {
-        "bounded": _bounded,
-        "symmetry": _symmetry,
-        "trained": _trained,
-        "conditions": _conditions,
-        "statistics": _statistics,
-        "cancelling": _cancelling,
-    }
-)
+measure = measuring(_bounded, _symmetry, _trained, _conditions, _statistics, _cancelling)
 
 
 # -- what is shown -----------------------------------------------------------------------------------------------
@@ -226,29 +217,22 @@ def recovery(settings: JsonObject, results: Results) -> Findings:
         x_scale="log",
         y_scale="log",
     )
-    x = range(1, len(symmetry) + 1)
     kinds = {
         "scaled": "scales",
         "signed": "signs",
         "flag_excess": "right spans, triangular mixing",
         "rotated_excess": "rotation",
     }
-    excess = Chart(
-        "Excess over the bound, by what was done to PCA",
-        "instance",
-        "relative excess",
-        tuple(line(title, x, values(symmetry, name), floor=1e-17, kind="points") for name, title in kinds.items()),
-        y_scale="log",
-    )
+    excess = by_instance("Excess over the bound, by what was done to PCA", "relative excess", symmetry, kinds)
     return Findings(
         {
             **extremes(bounded, largest=("at_pca",), smallest=("least_excess",)),
             **extremes(trained, largest=("trained", "orthonormal", "sparse_own")),
-            "scaled": worst(symmetry, "scaled"),
             "scales_matter": (worst(symmetry, "scaled") or 0.0) > 1e-9,
+            "signs_matter": (worst(symmetry, "signed") or 0.0) > 1e-9,
             **extremes(
                 symmetry,
-                largest=("signed", "flag_angle", "unordered_rotated"),
+                largest=("scaled", "signed", "flag_angle", "unordered_rotated"),
                 smallest=("flag_excess", "rotated_excess"),
             ),
             **extremes(conditions, largest=("tied_turn", "weightless_turn"), smallest=("distinct_turn",)),

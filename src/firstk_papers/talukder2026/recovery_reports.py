@@ -14,7 +14,6 @@ from firstk_papers.frame.panels import Chart, Findings, Heatmap, Mark, Panel, Se
 from firstk_papers.frame.types import JsonDict, JsonObject, Results
 
 ALIGNED = 0.99
-ALIGNED_ANGLE = float(np.degrees(np.arccos(ALIGNED)))
 WIDE = 0.01  # relative eigengap above which an axis can be told from its neighbors
 REACHED = 1e-7  # share missing below which a curve is not drawn on
 NAMES = {

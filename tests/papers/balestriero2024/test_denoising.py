@@ -9,7 +9,7 @@ from firstk.data import load_digits
 from firstk.moments.moments import Moments
 from firstk.solvers.closed_form import solve_pencil
 from firstk_papers.balestriero2024.axes import hold_out, principal_axes
-from firstk_papers.balestriero2024.denoising import denoising_axes, effect_of, settings
+from firstk_papers.balestriero2024.denoising import denoising_axes, effect_of
 from slow_reference import correlated
 
 
@@ -89,14 +89,6 @@ def test_alignment_change_by_least_squares(digits):
     for k, change in zip(effect.k, effect.alignment_change, strict=True):
         slow = (explained(X @ B[:k].T) - explained(X @ axes.P[:, :k])) / whole
         assert change == pytest.approx(slow, abs=1e-6)
-
-
-def test_settings_follow_the_image_shape():
-    names = [(noise.name, patch) for noise, patch in settings(1.0, (4, 4, 3))]
-    assert names == [("gaussian", 0)] + [("masking", side) for side in (1, 2, 4) for _ in range(3)]
-    pixel = settings(1.0, (4, 4, 3))[1][0]
-    assert pixel.patches[:6] == (0, 0, 0, 1, 1, 1)  # the colours of a pixel are dropped together
-    assert [noise.patches for noise, _ in settings(1.0, None)[1:]] == [None] * 3
 
 
 def test_a_task_that_masking_serves_is_told_so():

@@ -63,11 +63,17 @@ def test_a_study_does_the_named_check_on_the_instance_of_its_seed():
     cell = {"check": "b", "p": 4, "d": 2, "seed": 3}
     rng = np.random.default_rng(3)
     drawn, following = problem(cell, rng), rng.random()
-    checks = {"a": None, "b": lambda cell, data, rng: {"d": cell["d"], "data": data, "following": rng.random()}}
-    found = measuring(checks)(cell)
+
+    def _a(cell, data, rng):
+        raise AssertionError
+
+    def _b(cell, data, rng):
+        return {"d": cell["d"], "data": data, "following": rng.random()}
+
+    found = measuring(_a, _b)(cell)
     assert (found["d"], found["following"]) == (2, following)
     np.testing.assert_array_equal(found["data"].St, drawn.St)
-    found = measuring(checks, given=lambda data, cell: data.spectrum[: cell["d"]])(cell)
+    found = measuring(_a, _b, given=lambda data, cell: data.spectrum[: cell["d"]])(cell)
     np.testing.assert_array_equal(found["data"], drawn.spectrum[:2])
 
 

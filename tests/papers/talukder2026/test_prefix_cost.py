@@ -81,6 +81,7 @@ def test_sizes_vary_one_at_a_time_and_none_is_timed_twice():
     base = {"n": 8, "p": 4, "d": 2, "n_grid": [8, 16], "p_grid": [4], "d_grid": [2, 64], "longest_loop": 4}
     head = {"n": 8, "d": 2, "C": 3, "d_grid": [2], "C_grid": [3], "longest_loop": 4}
     settings = {"rounds": 1, "seed": 0, "reconstruction": base, "cross_entropy": head, "network_step": {"n": 1}}
+    settings["near_p"] = {"n": 8, "p": 4, "d": 3}
     made = cost.cells(settings)
     sizes = [(c["kind"], c["n"], c.get("p"), c.get("d"), c.get("looped")) for c in made]
     assert sizes == [
@@ -88,5 +89,6 @@ def test_sizes_vary_one_at_a_time_and_none_is_timed_twice():
         ("reconstruction", 16, 4, 2, True),
         ("reconstruction", 8, 4, 64, False),
         ("cross_entropy", 8, None, 2, True),
+        ("reconstruction", 8, 4, 3, True),
         ("network_step", 1, None, None, None),
     ]

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from firstk.solvers.gradient.defaults import _epochs
+from firstk.solvers.gradient.defaults import passes
 from firstk.solvers.gradient.losses.base import BaseTrainingLoss
 from firstk.solvers.gradient.losses.cross_entropy import CrossEntropy
 from firstk.solvers.gradient.losses.pairs import PairLoss
@@ -14,7 +14,7 @@ from firstk.solvers.gradient.losses.pairs import PairLoss
 
 def epochs(loss, n, batch, linear=True):
     task = SimpleNamespace(training_loss=loss(), n=n, model=SimpleNamespace(linear=linear))
-    return _epochs(task, "adam", precondition=False, batch_size=batch)
+    return passes(task, batch)
 
 
 @pytest.mark.parametrize(

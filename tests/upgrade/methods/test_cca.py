@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh
 
-from firstk.exceptions import InvalidInputError
 from firstk.upgrade.methods import CCA, Procrustes
 from upgrade.pairs import centred, cosines, moments_of, pairs
 
@@ -84,9 +83,3 @@ def test_by_default_second_moments_about_zero_take_the_place_of_covariances():
     np.testing.assert_allclose(ours.encode_old(old, "test"), theirs.encode_old(old, "test"), atol=1e-8)
     np.testing.assert_allclose(ours.encode_new(new, "test"), theirs.encode_new(new, "test"), atol=1e-8)
     np.testing.assert_allclose(ours.old_to_new(old, "test"), theirs.old_to_new(old, "test"), atol=1e-8)
-
-
-@pytest.mark.parametrize("settings", [{"shrinkage": 2}, {"power": -1}, {"center": "yes"}])
-def test_wrong_settings_are_errors(settings):
-    with pytest.raises(InvalidInputError, match=f"The '{next(iter(settings))}' parameter of CCA"):
-        CCA(**settings).check()

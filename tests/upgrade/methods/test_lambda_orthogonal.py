@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad, minimize
 
-from firstk.exceptions import InvalidInputError
 from firstk.upgrade.methods import LambdaOrthogonal, Ridge
-from firstk.upgrade.methods.lambda_orthogonal import _beyond
-from firstk.upgrade.methods.procrustes_ridge import scaled_rotation
+from firstk.upgrade.methods.procrustes import _beyond, scaled_rotation
 from upgrade.pairs import centred, moments_of, pairs
 
 
@@ -64,9 +62,3 @@ def test_the_gradient_of_the_constraint(shape):
         )
         < 1e-5
     )
-
-
-@pytest.mark.parametrize("threshold", [-1, np.inf, "little"])
-def test_a_wrong_threshold_is_an_error(threshold):
-    with pytest.raises(InvalidInputError, match="The 'threshold' parameter of LambdaOrthogonal"):
-        LambdaOrthogonal(threshold).check()

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from firstk.contracts import AlignmentRows
-from firstk.exceptions import InvalidInputError
 from firstk.upgrade.methods import LowRankAffine, ReducedRank
 from upgrade.pairs import moments_of, pairs
 
@@ -36,17 +35,3 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_does_not():
     maps = [LowRankAffine(rank=2, epochs=3).comparing(moments, AlignmentRows(old, new, seed=s))[0] for s in (1, 1, 2)]
     assert maps[0].weight.tobytes() == maps[1].weight.tobytes()
     assert not np.array_equal(maps[0].weight, maps[2].weight)
-
-
-@pytest.mark.parametrize(
-    ("settings", "name"),
-    [
-        ({"rank": 0}, "rank"),
-        ({"epochs": 0}, "epochs"),
-        ({"learning_rate": -1}, "learning_rate"),
-        ({"patience": 0.5}, "patience"),
-    ],
-)
-def test_wrong_settings_are_errors(settings, name):
-    with pytest.raises(InvalidInputError, match=f"The '{name}' parameter of LowRankAffine"):
-        LowRankAffine(**settings).check()

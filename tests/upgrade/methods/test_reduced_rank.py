@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from firstk.exceptions import InvalidInputError
 from firstk.upgrade.methods import ReducedRank, Ridge
 from upgrade.pairs import centred, moments_of, pairs, to_scale
 
@@ -39,9 +38,3 @@ def test_it_is_what_alternating_least_squares_converges_to(rank, shrinkage, p, q
 def test_full_rank_is_ridge():
     moments = moments_of(*pairs())
     np.testing.assert_allclose(ReducedRank(100, 0.1).translation(moments), Ridge(0.1).translation(moments), atol=1e-10)
-
-
-@pytest.mark.parametrize("rank", [0, 1.5, "many", True])
-def test_a_wrong_rank_is_an_error(rank):
-    with pytest.raises(InvalidInputError, match="The 'rank' parameter of ReducedRank must be a positive int"):
-        ReducedRank(rank).check()

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from firstk.contracts import AlignmentRows
-from firstk.exceptions import InvalidInputError
 from firstk.upgrade.methods import ResidualMLP, Ridge
-from firstk.upgrade.methods.procrustes_ridge import scaled_rotation
+from firstk.upgrade.methods.procrustes import scaled_rotation
 from upgrade.methods.test_low_rank_affine import error
 from upgrade.pairs import cosines, moments_of, pairs
 
@@ -50,8 +49,3 @@ def test_the_numpy_map_is_its_formula():
     x = old[7] - made.mean
     expected = made.weight @ x + made.offset + W2 @ np.maximum(W1 @ x + b1, 0) + b2
     np.testing.assert_allclose(made(old[7:8], "test")[0], expected, atol=1e-12)
-
-
-def test_a_wrong_width_is_an_error():
-    with pytest.raises(InvalidInputError, match="The 'hidden' parameter of ResidualMLP must be a positive int"):
-        ResidualMLP(hidden=0).check()

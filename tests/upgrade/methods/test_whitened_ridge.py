@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.linalg import sqrtm
 
-from firstk.exceptions import InvalidInputError
 from firstk.upgrade.methods import ProcrustesRidge, WhitenedRidge
 from upgrade.pairs import moments_of, pairs
 
@@ -56,8 +55,3 @@ def test_translations_are_those_of_ridge_towards_the_rotation():
     np.testing.assert_allclose(solution.old_to_new(old, "test"), expected, atol=1e-9)
     back = WhitenedRidge(0.1, 0.3).solve(moments_of(new, old)).old_to_new(new, "test")
     np.testing.assert_allclose(solution.new_to_old(new, "test"), back, atol=1e-9)
-
-
-def test_a_share_beyond_one_is_refused():
-    with pytest.raises(InvalidInputError, match="whitening"):
-        WhitenedRidge(0.1, 2.0).check()

@@ -23,7 +23,7 @@ from firstk.exceptions import InvalidInputError
 from firstk.moments.fingerprint import joined_hashes, row_hashes
 from firstk.moments.moments import Moments
 from firstk.moments.statistics import RowSample
-from firstk.moments.stream import Chunk, Chunks, Columns, HashHoldOut, accumulate, joined
+from firstk.moments.stream import Chunk, Chunks, Columns, HoldOut, accumulate, joined
 from firstk.moments.targets import as_labels, check_labels, check_targets
 
 Kind = Literal["none", "labels", "targets"]
@@ -169,7 +169,7 @@ def gather_batches(
         labels = Counter(columns["y"].tolist()) if kind == "labels" else Counter()
         return _Collected(RowSums(columns["X"], alone, both if labels else None), sample, moments, kept, labels)
 
-    done = accumulate(collect, Chunks(blocks), HashHoldOut(0.0), progress=progress)
+    done = accumulate(collect, Chunks(blocks), HoldOut.nothing(), progress=progress)
     found = done.statistics
     if done.read < 2 or found is None:
         raise InvalidInputError(f"A diagnosis needs at least two rows. Got {done.read}.")

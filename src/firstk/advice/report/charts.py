@@ -111,11 +111,6 @@ def fill_of(look: Look) -> str:
     return f"fill:var(--{look.name})"
 
 
-def stroke(look: Look) -> str:
-    """Return `line_style` as text."""
-    return element("line", **line_style(look))[len("<line ") : -len("/>")]
-
-
 def swatch(look: Look) -> Html:
     """Draw a short piece of a line, for a legend."""
     line = element("line", x1=1, y1=5, x2=27, y2=5, **line_style(look))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from firstk.bits.embedded import Embedded
-from firstk.data.files.contract import CodeRecord, unreadable
+from firstk.data.files.contract import CodeRecord, stored_type, unreadable
 from firstk.data.files.vector_table import VectorTable, open_vectors
 
 
@@ -51,9 +51,7 @@ class CodeFile:
 
     def codes(self) -> np.ndarray:
         """Return the codes as they are stored."""
-        stored = self.table.as_stored().read(()).vectors
-        name = self.record.precision.name
-        return stored.astype(np.uint8 if name in ("int4", "binary", "embedded") else name, copy=False)
+        return self.table.as_stored().read(()).vectors.astype(stored_type(self.record.precision), copy=False)
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
         """Return what codes stand for, as float32; embedded bits may have been cut."""

@@ -22,7 +22,7 @@ from firstk._base.checks import some_rows
 from firstk._base.input_file import Stamp
 from firstk._base.json_records import strict_json
 from firstk.bits.embedded import Embedded
-from firstk.data.precision import Precision, read_precision
+from firstk.data.precision import Floating, Precision, Rounded, read_precision
 from firstk.data.remote import RemotePath
 from firstk.data.stamp import CodeStamp
 from firstk.exceptions import FirstkError, InvalidInputError
@@ -31,13 +31,6 @@ from firstk.exceptions import FirstkError, InvalidInputError
 _SMALL_INTEGERS = ("int8", "uint8", "int16", "uint16")
 # The key of metadata under which firstk describes the codes of a file, as JSON.
 _KEY = "firstk"
-# How the precisions that must be restored are stored: their integers mean nothing without scales and means.
-_STORED = {
-    "int8": np.dtype(np.int8),
-    "int4": np.dtype(np.uint8),
-    "binary": np.dtype(np.uint8),
-    "embedded": np.dtype(np.uint8),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,15 +265,12 @@ def code_layout(
     name: str, precision: Precision, k: int, columns: tuple[str, ...], facts: Mapping[str, object] | None
 ) -> Layout:
     """Return the layout of a file of codes of k coordinates; `facts` are what it says about itself, None: nothing."""
-    if must_be_restored(precision):
-        width, dtype = precision.bytes_per_vector(k), _STORED[precision.name]
-    else:
-        width, dtype = k, np.dtype(precision.name)
+    width = precision.bytes_per_vector(k) if must_be_restored(precision) else k
     metadata = {}
     if facts is not None:
         said = strict_json(json.dumps(dict(facts) | {"vectors": name, "stored": precision.record()}))
         metadata[_KEY] = json.dumps({"sha256": _digest(said)} | said)
-    return Layout(name, width, dtype, columns, metadata, binary=is_bit_string(precision))
+    return Layout(name, width, stored_type(precision), columns, metadata, binary=is_bit_string(precision))
 
 
 def _digest(said: Mapping[str, object]) -> str:
@@ -304,7 +294,12 @@ def is_bit_string(precision: Precision) -> bool:
 
 def must_be_restored(precision: Precision) -> bool:
     """Tell whether codes of this precision need what is written beside them."""
-    return precision.name in _STORED
+    return not isinstance(precision, Floating)
+
+
+def stored_type(precision: Precision) -> np.dtype:
+    """Return the type of codes as they are stored."""
+    return np.dtype(precision.dtype if isinstance(precision, Rounded) else np.uint8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,7 +369,7 @@ class Restoring:
         """Return what the stored numbers mean."""
         if self._precision is None:
             return vectors
-        return self._precision.restore(vectors.astype(_STORED[self._precision.name], copy=False))
+        return self._precision.restore(vectors.astype(stored_type(self._precision), copy=False))
 
 
 def float_type(dtype: DTypeLike) -> np.dtype:

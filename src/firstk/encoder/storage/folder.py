@@ -31,6 +31,8 @@ _Read = TypeVar("_Read")
 _ATTEMPTS = 100
 # Facts as JSON holds them.
 Config = dict[str, Any]
+# From the name of a file to what it holds; None where there is none.
+Files = Callable[[str], bytes | None]
 FORMAT = "firstk-encoder"
 FORMAT_VERSION = 1
 # What a folder of each format holds, and the class that loads it.
@@ -102,20 +104,23 @@ def model_files(
     trusted = {TENSORS: tensors.to_bytes(arrays)}
     for name, text in (extra or {}).items():
         check_extra_name(name)
-        trusted[name] = _encoded(name, text)
-    manifest = Manifest(dict(config), {name: checksum(payload) for name, payload in trusted.items()}, format=format)
-    return trusted | {CARD: card.encode("utf-8", "replace"), CONFIG: manifest.payload()}
-
-
-def _encoded(name: str, text: object) -> bytes:
-    if isinstance(text, bytes):
-        return text
+        try:
+            trusted[name] = text if isinstance(text, bytes) else str.encode(text, "utf-8")
+        except (TypeError, UnicodeEncodeError):
+            raise InvalidInputError(
+                f"The extra file '{name}' of a model must be a str, or bytes. Got {type(text).__name__}."
+            ) from None
+    files = {name: _checksum(payload) for name, payload in trusted.items()}
+    header = {"format": format, "format_version": FORMAT_VERSION, "files": files}
+    facts = {name: value for name, value in sorted(config.items()) if name not in _HEADER}
     try:
-        return str.encode(text, "utf-8")  # type: ignore[arg-type]
-    except (TypeError, UnicodeEncodeError):
+        whole = header | {"digest": _digest(header | facts)} | facts
+        payload = json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n"
+    except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError(
-            f"The extra file '{name}' of a model must be a str, or bytes. Got {type(text).__name__}."
+            f"A saved model holds what JSON can hold, with finite numbers only ({error})."
         ) from None
+    return trusted | {CARD: card.encode("utf-8", "replace"), CONFIG: payload}
 
 
 def check_target(target: Path) -> None:
@@ -130,30 +135,33 @@ def check_target(target: Path) -> None:
             "or one above it. Name a folder in it."
         )
     restore(target)
-    _steadily(target, _check_folder)
 
+    def check(target: Path, get: Files) -> None:
+        for above in target.parents:
+            if above.is_file():
+                raise InvalidInputError(
+                    f"Cannot write a model to '{target}': '{above}' is a file. Choose another folder."
+                )
+        if target.exists() and not target.is_dir():
+            raise InvalidInputError(f"A model is a folder, and '{target}' is a file. Choose another name.")
+        if not target.is_dir() or not any(target.iterdir()):
+            return
+        # A firstk model and nothing else is replaced: other libraries have a config.json too.
+        own, ours = {CONFIG, TENSORS, CARD}, True
+        try:
+            own |= set(_manifest(target, get).files)
+        except FirstkError:  # a damaged model may be replaced, but the extra files that it lists are not trusted
+            try:
+                found = json.loads(get(CONFIG) or b"")
+            except (ValueError, RecursionError):
+                found = None
+            ours = isinstance(found, dict) and _is_ours(found.get("format"))
+        if not ours or not {file.name for file in target.iterdir()} <= own:
+            raise InvalidInputError(
+                f"The folder '{target}' holds something that is not a firstk model. Choose an empty or new one."
+            )
 
-def _check_folder(target: Path) -> None:
-    for above in target.parents:
-        if above.is_file():
-            raise InvalidInputError(f"Cannot write a model to '{target}': '{above}' is a file. Choose another folder.")
-    if target.exists() and not target.is_dir():
-        raise InvalidInputError(f"A model is a folder, and '{target}' is a file. Choose another name.")
-    if target.is_dir() and any(target.iterdir()) and not _holds_only_a_model(target):
-        raise InvalidInputError(
-            f"The folder '{target}' holds something that is not a firstk model. Choose an empty or new one."
-        )
-
-
-def _holds_only_a_model(folder: Path) -> bool:
-    """Tell whether a folder is a firstk model and nothing else: other libraries have a config.json too."""
-    own = {CONFIG, TENSORS, CARD}
-    try:
-        own |= set(_manifest(lambda name: _bytes_of(folder / name), folder).files)
-    except FirstkError:  # a damaged model may be replaced, but the extra files that it lists are not trusted
-        if not claims(_bytes_of(folder / CONFIG) or b""):
-            return False
-    return {file.name for file in folder.iterdir()} <= own
+    _steadily(target, check)
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------
@@ -161,12 +169,12 @@ def _holds_only_a_model(folder: Path) -> bool:
 
 def read_model(path: str | Path, format: str = FORMAT) -> tuple[Config, dict[str, np.ndarray]]:
     """Read a model folder of this format; raise CorruptModelError if it is damaged or none."""
-    return _steadily(path, lambda folder: _model(lambda name: _bytes_of(folder / name), folder, format))
+    return _steadily(path, lambda folder, get: _model(folder, get, format))
 
 
 def parse_model(files: Mapping[str, bytes], where: str) -> tuple[Config, dict[str, np.ndarray]]:
     """Do what `read_model` does with files that are in memory; an error message calls their place `where`."""
-    return _model(files.get, Path(where))
+    return _model(Path(where), files.get, FORMAT)
 
 
 def is_alignment(path: str | Path) -> bool:
@@ -176,18 +184,11 @@ def is_alignment(path: str | Path) -> bool:
 
 def read_manifest(path: str | Path, format: str | None = FORMAT) -> Manifest:
     """Read config.json of a model folder of this format; of any, if it is None."""
-
-    def read(folder: Path) -> Manifest:
-        manifest = _manifest(lambda name: _bytes_of(folder / name), folder)
-        if format is not None:
-            _check_format(manifest, folder, format)
-        return manifest
-
-    return _steadily(path, read)
+    return _steadily(path, lambda folder, get: _manifest(folder, get, format))
 
 
 def read_extra(path: str | Path, name: str) -> str | None:
-    """Return the text of an extra file of a model, its checksum checked; None where the model was saved without it."""
+    """Return the text of an extra file of a model, as `read_extra_bytes` does its bytes."""
     payload = read_extra_bytes(path, name)
     try:
         return None if payload is None else payload.decode("utf-8")
@@ -199,43 +200,47 @@ def read_extra_bytes(path: str | Path, name: str) -> bytes | None:
     """Return what an extra file of a model holds, its checksum checked; None where the model was saved without it."""
     check_extra_name(name)
 
-    def read(folder: Path) -> bytes | None:
-        manifest = _manifest(lambda name: _bytes_of(folder / name), folder)
-        if name not in manifest.files:
-            return None
-        return _trusted(_bytes_of(folder / name), folder, name, manifest)
+    def read(folder: Path, get: Files) -> bytes | None:
+        manifest = _manifest(folder, get)
+        return _trusted(folder, get, name, manifest) if name in manifest.files else None
 
     return _steadily(path, read)
 
 
-def _steadily(path: str | Path, read: Callable[[Path], _Read]) -> _Read:
+def _steadily(path: str | Path, read: Callable[[Path, Files], _Read]) -> _Read:
     """Read a folder; again, if it was replaced meanwhile, as its files may then be of two models."""
-    check_local(path)
-    for _ in range(_ATTEMPTS - 1):
-        folder = current(Path(path))
-        seen = _identity(folder)
+
+    def identity(folder: Path) -> tuple[object, ...]:
         try:
-            return read(folder)
+            found = folder.stat()
+        except (OSError, ValueError):
+            return (folder,)
+        return folder, found.st_dev, found.st_ino, found.st_ctime_ns
+
+    def get(name: str) -> bytes | None:
+        """Return what a file holds; None where there is none. Links are followed: a cache of models is made of them."""
+        file = folder / name
+        try:
+            return file.read_bytes() if file.is_file() else None
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise CorruptModelError(f"'{file}' cannot be read: {why}.") from None
+
+    check_local(path)
+    for attempt in range(_ATTEMPTS):
+        folder = current(Path(path))
+        seen = identity(folder)
+        try:
+            return read(folder, get)
         except (FirstkError, FileNotFoundError):
-            if _identity(current(Path(path))) == seen:
+            if attempt == _ATTEMPTS - 1 or identity(current(Path(path))) == seen:
                 raise
-    return read(current(Path(path)))
+    raise AssertionError("the last attempt returns or raises")
 
 
-def _identity(folder: Path) -> tuple[object, ...]:
-    try:
-        found = folder.stat()
-    except (OSError, ValueError):
-        return (folder,)
-    return folder, found.st_dev, found.st_ino, found.st_ctime_ns
-
-
-def _model(
-    get: Callable[[str], bytes | None], folder: Path, format: str = FORMAT
-) -> tuple[Config, dict[str, np.ndarray]]:
-    manifest = _manifest(get, folder)
-    _check_format(manifest, folder, format)
-    payload = _trusted(get(TENSORS), folder, TENSORS, manifest)
+def _model(folder: Path, get: Files, format: str) -> tuple[Config, dict[str, np.ndarray]]:
+    manifest = _manifest(folder, get, format)
+    payload = _trusted(folder, get, TENSORS, manifest)
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
@@ -245,38 +250,17 @@ def _model(
         raise CorruptModelError(f"'{folder / TENSORS}' is not a safetensors file of numbers ({error}).") from None
 
 
-def _manifest(get: Callable[[str], bytes | None], folder: Path) -> Manifest:
-    payload = get(CONFIG)
-    if payload is None:
-        raise CorruptModelError(f"'{folder}' is no firstk model: there is no {CONFIG} in it.")
-    return parse(payload, folder)
-
-
-def _check_format(manifest: Manifest, folder: Path, format: str) -> None:
-    if manifest.format != format:
-        held, loader = FORMATS[manifest.format]
-        raise CorruptModelError(f"'{folder}' holds {held}, not {FORMATS[format][0]}: load it with {loader}.load.")
-
-
-def _trusted(payload: bytes | None, folder: Path, name: str, manifest: Manifest) -> bytes:
+def _trusted(folder: Path, get: Files, name: str, manifest: Manifest) -> bytes:
     """Return the bytes of a file if they are those that were saved."""
+    payload = get(name)
     if payload is None:
         raise CorruptModelError(f"'{folder}' has no readable {name}: the model is incomplete. Copy or save it again.")
-    if checksum(payload) != manifest.files.get(name):
+    if _checksum(payload) != manifest.files.get(name):
         raise CorruptModelError(
             f"'{folder / name}' does not match the checksum in {CONFIG}: it is damaged or from another model. "
             "Copy or save the model again."
         )
     return payload
-
-
-def _bytes_of(file: Path) -> bytes | None:
-    """Return what a file holds; None where there is none. Links are followed, as a cache of models is made of them."""
-    try:
-        return file.read_bytes() if file.is_file() else None
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise CorruptModelError(f"'{file}' cannot be read: {why}.") from None
 
 
 # -- config.json -----------------------------------------------------------------------------------------------------
@@ -298,38 +282,14 @@ class Manifest:
 
     config: Config
     files: dict[str, str]
-    format: str = FORMAT
-
-    def payload(self) -> bytes:
-        """Return the bytes of config.json."""
-        header = {"format": self.format, "format_version": FORMAT_VERSION, "files": self.files}
-        facts = {name: value for name, value in sorted(self.config.items()) if name not in _HEADER}
-        try:
-            whole = header | {"digest": _digest(header | facts)} | facts
-            return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n"
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidInputError(
-                f"A saved model holds what JSON can hold, with finite numbers only ({error})."
-            ) from None
+    format: str
 
 
-def check_extra_name(name: object) -> None:
-    """Check that a name is a plain file name, and none that the model needs itself."""
-    if not _plain_name(name) or name.lower() in {own.lower() for own in (CONFIG, TENSORS, CARD)}:
-        raise InvalidInputError(
-            f"An extra file of a model has a plain name of letters, digits, '.', '_' and '-', and not one of "
-            f"{CONFIG}, {TENSORS}, {CARD}. Got {name!r}."
-        )
-
-
-def checksum(payload: bytes) -> str:
-    """Return the SHA-256 of a file's bytes."""
-    return hashlib.sha256(payload).hexdigest()
-
-
-def parse(payload: bytes, folder: str | Path) -> Manifest:
-    """Read the bytes of config.json; raise CorruptModelError for anything but what firstk wrote."""
-    where = f"'{folder}' is no firstk model"
+def _manifest(folder: Path, get: Files, format: str | None = None) -> Manifest:
+    """Read config.json, of this format or of any; raise CorruptModelError for anything but what firstk wrote."""
+    where, payload = f"'{folder}' is no firstk model", get(CONFIG)
+    if payload is None:
+        raise CorruptModelError(f"{where}: there is no {CONFIG} in it.")
     try:
         found = strict_json(payload)
     except ValueError as error:
@@ -352,25 +312,32 @@ def parse(payload: bytes, folder: str | Path) -> Manifest:
         _plain_name(name) and isinstance(sha, str) and _SHA256.fullmatch(sha) for name, sha in files.items()
     ):
         raise CorruptModelError(f"'{folder}' is a damaged firstk model: {CONFIG} does not list its files.")
+    if format not in (None, found["format"]):
+        held, loader = FORMATS[found["format"]]
+        raise CorruptModelError(f"'{folder}' holds {held}, not {FORMATS[format][0]}: load it with {loader}.load.")
     return Manifest({name: value for name, value in found.items() if name not in _HEADER}, files, found["format"])
 
 
-def claims(payload: bytes) -> bool:
-    """Tell whether a config.json, intact or damaged, calls itself firstk's."""
-    try:
-        found = json.loads(payload)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(found, dict) and _is_ours(found.get("format"))
+def check_extra_name(name: object) -> None:
+    """Check that a name is a plain file name, and none that the model needs itself."""
+    if not _plain_name(name) or name.lower() in {own.lower() for own in (CONFIG, TENSORS, CARD)}:
+        raise InvalidInputError(
+            f"An extra file of a model has a plain name of letters, digits, '.', '_' and '-', and not one of "
+            f"{CONFIG}, {TENSORS}, {CARD}. Got {name!r}."
+        )
 
 
-def _is_ours(format: object) -> bool:
-    return isinstance(format, str) and format in FORMATS
+def _checksum(payload: bytes) -> str:
+    return hashlib.sha256(payload).hexdigest()
 
 
 def _digest(found: Mapping[str, object]) -> str:
     canonical = json.dumps(found, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return checksum(canonical.encode("ascii"))
+    return _checksum(canonical.encode("ascii"))
+
+
+def _is_ours(format: object) -> bool:
+    return isinstance(format, str) and format in FORMATS
 
 
 def _plain_name(name: object) -> TypeGuard[str]:

@@ -103,41 +103,41 @@ class ModelInfo:
             "whole": self.whole,
         }
 
-    def __str__(self) -> str:
-        lines = [*self._summary(), "", *self._table(), *self._curve_lines()]
-        # What a terminal only shows: a model from elsewhere may hold anything in its texts.
-        return "\n".join("".join(sign if sign.isprintable() else "?" for sign in line) for line in lines)
+    @property
+    def _raw_bytes(self) -> int:
+        """Bytes of a raw vector: as they came where that was saved, else as float32."""
+        known = None if self.choice is None else self.choice.input_bytes
+        return _FLOAT32 * self.shape.p if known is None else known
 
-    def _summary(self) -> list[str]:
-        fit, p = self.record, self.shape.p
+    def __str__(self) -> str:
+        shape, fit, curve, most = self.shape, self.record, self.curve, self.embedded_bytes
         objective, ordering = fit.title or "unknown", fit.ordering or "unknown"
         source = f" (made by {fit.source_model})" if fit.source_model else ""
         rows = "an unknown number of" if fit.rows is None else f"{fit.rows:,}"
         lines = [
-            f"{self.path} holds an encoder from vectors of {p} columns{source} to codes of {self.d} coordinates.",
+            f"{self.path} holds an encoder from vectors of {shape.p} columns{source} to codes of {self.d} coordinates.",
             f"Objective {objective}, ordering {ordering}, fitted on {rows} {fit.unit}s by "
             f"firstk {fit.library_version}.",
-            "Codes are brought to unit norm after the cut." if self.shape.normalized else "Codes are not normalized.",
+            "Codes are brought to unit norm after the cut." if shape.normalized else "Codes are not normalized.",
         ]
-        if self.curve is None:
+        whose = "the best prefix" if curve is None or curve.input_score is None else "the raw vectors"
+        if curve is None:
             lines.append("No curve was saved with it: pass curve= to save, or run firstk curve.")
         elif self.choice is not None:
             lines += answer(self.choice)
         elif self.smallest:
             share, k = max(self.smallest.items())
-            whose = "the best prefix's" if self.curve.input_score is None else "the raw vectors'"
-            lines.append(f"The first {k} coordinates keep {100 * share:g} % of {whose} {self.curve.metric}.")
+            of = "the best prefix's" if curve.input_score is None else "the raw vectors'"
+            lines.append(f"The first {k} coordinates keep {100 * share:g} % of {of} {curve.metric}.")
         broken = [f"{name} {found}" for name, found in self.integrity.items() if found in ("missing", "does not match")]
         if broken:
             lines += [f"The encoder itself is whole, but: {', '.join(broken)}. Copy or save the model again."]
         else:
             lines += ["The files are whole: config.json matches its digest, the others their checksums."]
         foreign = [name for name, found in self.integrity.items() if found == "not of the model"]
-        return lines + ([f"Files that are not the model's: {', '.join(foreign)}."] if foreign else [])
-
-    def _table(self) -> list[str]:
-        shape, fit = self.shape, self.record
-        rows = [
+        lines += [f"Files that are not the model's: {', '.join(foreign)}."] if foreign else []
+        bits = "" if most is None else f"; 1 to {most:,} as embedded bits"
+        table = [
             ("objective", _with_settings(fit.title, fit.settings)),
             ("ordering", _with_settings(fit.ordering, fit.ordering_settings)),
             ("omega", _some(fit.omega)),
@@ -145,42 +145,28 @@ class ModelInfo:
             ("network", shape.network),
             ("columns, coordinates", f"{shape.p}, {self.d} ({shape.pinned} set by the objective)"),
             ("classes", None if shape.classes is None else len(shape.classes)),
-            (f"{fit.unit}s seen", "an unknown number of" if fit.rows is None else f"{fit.rows:,}"),
+            (f"{fit.unit}s seen", rows),
             ("data fingerprint", fit.fingerprint),
             ("source model", fit.source_model),
-            ("bytes per vector", f"{_FLOAT32 * self.d:,} as float32, uncut; {self._raw_bytes:,} raw{self._bits()}"),
+            ("bytes per vector", f"{_FLOAT32 * self.d:,} as float32, uncut; {self._raw_bytes:,} raw{bits}"),
             ("size on disk", f"{bytes_text(sum(self.files.values()))}, {len(self.files)} files"),
             ("format version", FORMAT_VERSION),
             ("firstk", fit.library_version),
         ]
-        return [f"  {name:<22}{value}" for name, value in rows if value not in (None, "")]
-
-    @property
-    def _raw_bytes(self) -> int:
-        """Bytes of a raw vector: as they came where that was saved, else as float32."""
-        known = None if self.choice is None else self.choice.input_bytes
-        return _FLOAT32 * self.shape.p if known is None else known
-
-    def _bits(self) -> str:
-        most = self.embedded_bytes
-        return "" if most is None else f"; 1 to {most:,} as embedded bits"
-
-    def _curve_lines(self) -> list[str]:
-        if self.curve is None:
-            return []
-        shown = shown_lengths(self.curve.k)
-        beside = " Other precisions: firstk report." if EVALUATION in self.files else ""
-        lines = ["", f"  The first k coordinates as float32.{beside}"]
-        lines += [f"  {'k':>6}  {self.curve.metric:>20}  {'bytes':>16}"]
-        lines += [f"  {k:>6}  {score:>20.4f}  {_FLOAT32 * k:>16,}" for k, score in self.curve if k in shown]
-        if self.choice is not None:  # it says which length to take, in which precision
-            return lines
-        whose = "the best prefix" if self.curve.input_score is None else "the raw vectors"
-        lines += [
-            f"  smallest k that keeps {keep:.4g} of the score of {whose}, as float32: {k}"
-            for keep, k in self.smallest.items()
-        ]
-        return lines
+        lines += ["", *(f"  {name:<22}{value}" for name, value in table if value not in (None, ""))]
+        if curve is not None:
+            shown = shown_lengths(curve.k)
+            beside = " Other precisions: firstk report." if EVALUATION in self.files else ""
+            lines += ["", f"  The first k coordinates as float32.{beside}"]
+            lines += [f"  {'k':>6}  {curve.metric:>20}  {'bytes':>16}"]
+            lines += [f"  {k:>6}  {score:>20.4f}  {_FLOAT32 * k:>16,}" for k, score in curve if k in shown]
+            if self.choice is None:  # it says which length to take, in which precision
+                lines += [
+                    f"  smallest k that keeps {keep:.4g} of the score of {whose}, as float32: {k}"
+                    for keep, k in self.smallest.items()
+                ]
+        # What a terminal only shows: a model from elsewhere may hold anything in its texts.
+        return "\n".join("".join(sign if sign.isprintable() else "?" for sign in line) for line in lines)
 
 
 def model_info(path: str | Path) -> ModelInfo:
@@ -221,8 +207,3 @@ def _some(value: object) -> str | None:
         return None
     text = str(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _printable(line: str) -> str:
-    """Return a line that a terminal only shows: a model from elsewhere may hold anything in its texts."""
-    return "".join(sign if sign.isprintable() else "?" for sign in line)

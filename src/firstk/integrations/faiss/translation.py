@@ -6,20 +6,14 @@ of the other side, and normalization where its vectors have unit norm.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from firstk._base.checks import check_choice, require
 from firstk.exceptions import InvalidInputError
+from firstk.integrations.faiss.vectors import Index, PreTransform, chained
 
 if TYPE_CHECKING:
-    import faiss as _faiss
-
     from firstk.upgrade import FittedAlignment, PrefixAlignment
-
-Index: TypeAlias = "_faiss.Index"
-PreTransform: TypeAlias = "_faiss.IndexPreTransform"
 
 DIRECTIONS = ("new_to_old", "old_to_new")
 
@@ -54,15 +48,5 @@ def translate_queries(
             f"The index holds vectors of {index.d} numbers, and '{direction}' gives {chosen.d}. Give the index of "
             f"{'old' if to_old else 'new'} vectors."
         )
-    view = faiss.IndexPreTransform(index)
-    if fitted.unit_old if to_old else fitted.unit_new:
-        view.prepend_transform(faiss.NormalizationTransform(chosen.d, 2.0))
-    project = faiss.LinearTransform(chosen.p, chosen.d, True)
-    faiss.copy_array_to_vector(chosen.weight.astype(np.float32).ravel(), project.A)
-    faiss.copy_array_to_vector(chosen.offset.astype(np.float32), project.b)
-    centre = faiss.CenteringTransform(chosen.p)
-    faiss.copy_array_to_vector(chosen.mean.astype(np.float32), centre.mean)
-    centre.is_trained = project.is_trained = True
-    view.prepend_transform(project)
-    view.prepend_transform(centre)
-    return view
+    unit = fitted.unit_old if to_old else fitted.unit_new
+    return chained(faiss, index, chosen.mean, chosen.weight, chosen.offset, unit=unit)

@@ -100,8 +100,13 @@ def to_faiss(
     if documents is None:
         if ids is not None:
             raise InvalidInputError("The 'ids' of to_faiss belong to 'documents'. Got no documents: pass both.")
-        chosen = _settled_side(codes, side)
-        return transformed(faiss, codes, k, _store(faiss, k, index, codes.metric), chosen)
+        if side is None and not _one_mean(codes):
+            raise InvalidInputError(
+                "This encoder subtracts different means from queries and documents, but an index has one transform. "
+                "Pass documents=..., or side='document' to add and as_side(index, encoder, 'query') to search."
+            )
+        check_choice(side or "document", _SIDES, "side", _OWNER)
+        return transformed(faiss, codes, k, _store(faiss, k, index, codes.metric), side or "document")
     if side is not None:
         raise InvalidInputError("With 'documents', to_faiss handles both sides itself. Omit 'side'.")
     rows = Documents.of(documents, codes.encoder.p, _OWNER, "documents")
@@ -191,7 +196,14 @@ def load(path: str | Path) -> PreTransform:
         check_regular(file)
     else:
         raise CorruptModelError(f"'{file}' is not a faiss index: there is no such file.")
-    _check_checksum(file)
+    # Files written by faiss itself have no checksum.
+    size = file.stat().st_size - len(_MARK) - hashlib.sha256().digest_size
+    if size >= 0:
+        with file.open("rb") as stream:
+            stream.seek(size)
+            mark, stored = stream.read(len(_MARK)), stream.read()
+        if mark == _MARK and stored != _digest(file, size):
+            raise CorruptModelError(f"'{file}' does not match its own checksum: it is damaged. Copy or write it again.")
     try:
         index = faiss.read_index(str(file))
     except (RuntimeError, MemoryError) as error:
@@ -210,18 +222,6 @@ def _digest(file: Path, size: int) -> bytes:
     return digest.digest()
 
 
-def _check_checksum(file: Path) -> None:
-    """Raise an error if the checksum is wrong; files written by faiss itself have none."""
-    size = file.stat().st_size - len(_MARK) - hashlib.sha256().digest_size
-    if size < 0:
-        return
-    with file.open("rb") as stream:
-        stream.seek(size)
-        mark, stored = stream.read(len(_MARK)), stream.read()
-    if mark == _MARK and stored != _digest(file, size):
-        raise CorruptModelError(f"'{file}' does not match its own checksum: it is damaged. Copy or write it again.")
-
-
 def check_linear(codes: Codes) -> None:
     """Raise an error for an encoder that is a network."""
     if codes.encoder.network is not None:
@@ -233,17 +233,6 @@ def check_linear(codes: Codes) -> None:
 
 def _one_mean(codes: Codes) -> bool:
     return np.array_equal(codes.encoder.mean, codes.encoder.query_mean)
-
-
-def _settled_side(codes: Codes, side: str | None) -> str:
-    if side is not None:
-        return check_choice(side, _SIDES, "side", _OWNER)
-    if not _one_mean(codes):
-        raise InvalidInputError(
-            "This encoder subtracts different means from queries and documents, but an index has one transform. "
-            "Pass documents=..., or side='document' to add and as_side(index, encoder, 'query') to search."
-        )
-    return "document"
 
 
 def _store(faiss: ModuleType, k: int, description: str, metric: str, *, with_ids: bool = False) -> Index:
@@ -265,15 +254,24 @@ def _store(faiss: ModuleType, k: int, description: str, metric: str, *, with_ids
 def transformed(faiss: ModuleType, codes: Codes, k: int, store: Index, side: str) -> PreTransform:
     """Prepend the encoder to an index of codes: x to B_k (x - mean), then to unit norm if codes are normalized."""
     encoder = codes.encoder
-    centre = faiss.CenteringTransform(encoder.p)
     mean = encoder.query_mean if side == "query" else encoder.mean
+    return chained(faiss, store, mean, encoder.components[:k], unit=codes.unit)
+
+
+def chained(
+    faiss: ModuleType, store: Index, mean: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, *, unit: bool
+) -> PreTransform:
+    """Prepend ``weight (x - mean) + bias`` to an index, and normalization if rows are to have unit norm."""
+    d, p = weight.shape
+    centre, project = faiss.CenteringTransform(p), faiss.LinearTransform(p, d, bias is not None)
     faiss.copy_array_to_vector(mean.astype(np.float32), centre.mean)
-    project = faiss.LinearTransform(encoder.p, k, False)
-    faiss.copy_array_to_vector(encoder.components[:k].astype(np.float32).ravel(), project.A)
+    faiss.copy_array_to_vector(weight.astype(np.float32).ravel(), project.A)
+    if bias is not None:
+        faiss.copy_array_to_vector(bias.astype(np.float32), project.b)
     centre.is_trained = project.is_trained = True
     whole = faiss.IndexPreTransform(store)
-    if codes.unit:
-        whole.prepend_transform(faiss.NormalizationTransform(k, 2.0))
+    if unit:
+        whole.prepend_transform(faiss.NormalizationTransform(d, 2.0))
     whole.prepend_transform(project)
     whole.prepend_transform(centre)
     return whole

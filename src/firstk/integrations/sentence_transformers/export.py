@@ -20,12 +20,11 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from torch import nn
 
 from firstk._base.checks import bad_parameter, check_choice, check_prefix
-from firstk.encoder.fitted import FittedEncoder
+from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.encoder.network import TrainedMLP
 from firstk.estimator.prefix_encoder import PrefixEncoder
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
 from firstk.integrations._codes import EncoderLike
-from firstk.integrations._codes import fitted as fitted_encoder
 from firstk.integrations.sentence_transformers.serving import matryoshka_settings
 
 _OWNER = "append_encoder"
@@ -83,18 +82,43 @@ def append_encoder(
     """
     if not isinstance(model, SentenceTransformer):
         raise bad_parameter("model", _OWNER, "a SentenceTransformer", type(model).__name__)
-    fitted = fitted_encoder(encoder, _OWNER)
+    fitted = check_fitted(encoder, _OWNER)
     if serving:
-        fitted, model = _without_means(fitted), _before_normalize(model)
+        fitted, modules = _without_means(fitted), list(model)
+        while len(modules) > 1 and isinstance(modules[-1], Normalize):
+            modules.pop()
+        model = SentenceTransformer(
+            modules=modules,
+            device=str(model.device),
+            prompts=dict(model.prompts),  # type: ignore[arg-type]
+            default_prompt_name=model.default_prompt_name,
+        )
     width = check_prefix(k, fitted.d, _OWNER)
-    _check_width(model, fitted)
-    code = _code_modules(fitted[:width], check_choice(side, SIDES, "side", _OWNER), model.dtype or torch.float32)
+    if model.truncate_dim is not None:
+        raise InvalidInputError(
+            f"{_OWNER} needs a model that returns all its coordinates. Got truncate_dim={model.truncate_dim}; "
+            "set model.truncate_dim = None and fit the encoder on the full vectors."
+        )
+    raw = model.get_embedding_dimension()
+    if raw is not None and raw != fitted.p:
+        raise InvalidInputError(f"{_OWNER} needs an encoder of the model's {raw} coordinates. Got one of {fitted.p}.")
+    # From a vector to its code, routed by side if the sides differ.
+    cut, dtype = fitted[:width], model.dtype or torch.float32
+    check_choice(side, SIDES, "side", _OWNER)
+    if side == "both" and not np.array_equal(cut.mean, cut.query_mean):
+        query, document = (_layers(cut, mean, dtype) for mean in (cut.query_mean, cut.mean))
+        code: list[Module] = [Router.for_query_document(query_modules=query, document_modules=document)]
+    else:
+        code = _layers(cut, cut.query_mean if side == "query" else cut.mean, dtype)
     before = [Normalize()] if normalized_input else []
     after = [Normalize()] if k is not None and normalize else []
     modules = [_matryoshka(module, width) if i == 0 else module for i, module in enumerate(model)]
     last = modules[-1]
     if isinstance(last, StaticEmbedding) and not before and len(code) == 1 and isinstance(code[0], Dense):
-        modules, code = modules[:-1], [_of_table(last, code[0])]
+        # A static embedding whose vectors are codes: the code of a mean of rows is the mean of their codes.
+        with torch.no_grad():
+            table = code[0].linear(last.embedding.weight.to(code[0].linear.weight)).to(last.embedding.weight)
+        modules, code = modules[:-1], [StaticEmbedding(copy.deepcopy(last.tokenizer), embedding_weights=table)]
     return SentenceTransformer(
         modules=[*modules, *before, *code, *after],
         device=str(model.device),
@@ -117,7 +141,7 @@ def uncentred(encoder: PrefixEncoder) -> PrefixEncoder:
 
     Its cosines do not depend on the norms of vectors.
     """
-    return encoder.with_encoder(_without_means(fitted_encoder(encoder, "uncentred")))
+    return encoder.with_encoder(_without_means(check_fitted(encoder, "uncentred")))
 
 
 def _without_means(fitted: FittedEncoder) -> FittedEncoder:
@@ -131,40 +155,6 @@ def _without_means(fitted: FittedEncoder) -> FittedEncoder:
     record = replace(fitted.record, metric=_METRICS.get(fitted.record.metric, fitted.record.metric))
     zero, gone = np.zeros(fitted.p), dict.fromkeys(("decoder", "origin", "head", "cells", "profile", "sample"))
     return replace(fitted, mean=zero, query_mean=zero, record=record, **gone)  # type: ignore[arg-type]
-
-
-def _before_normalize(model: SentenceTransformer) -> SentenceTransformer:
-    """Return the model without the Normalize modules at its end; it shares the others."""
-    modules = list(model)
-    while len(modules) > 1 and isinstance(modules[-1], Normalize):
-        modules.pop()
-    return SentenceTransformer(
-        modules=modules,
-        device=str(model.device),
-        prompts=dict(model.prompts),  # type: ignore[arg-type]
-        default_prompt_name=model.default_prompt_name,
-    )
-
-
-def _check_width(model: SentenceTransformer, fitted: FittedEncoder) -> None:
-    if model.truncate_dim is not None:
-        raise InvalidInputError(
-            f"{_OWNER} needs a model that returns all its coordinates. Got truncate_dim={model.truncate_dim}; "
-            "set model.truncate_dim = None and fit the encoder on the full vectors."
-        )
-    width = model.get_embedding_dimension()
-    if width is not None and width != fitted.p:
-        raise InvalidInputError(f"{_OWNER} needs an encoder of the model's {width} coordinates. Got one of {fitted.p}.")
-
-
-def _code_modules(fitted: FittedEncoder, side: str, dtype: torch.dtype) -> list[Module]:
-    """Return the modules from a vector to its code, routed by side if the sides differ."""
-    document, query = (_layers(fitted, mean, dtype) for mean in (fitted.mean, fitted.query_mean))
-    if side == "query":
-        return query
-    if side == "document" or np.array_equal(fitted.mean, fitted.query_mean):
-        return document
-    return [Router.for_query_document(query_modules=query, document_modules=document)]
 
 
 def _layers(fitted: FittedEncoder, mean: np.ndarray, dtype: torch.dtype) -> list[Module]:
@@ -194,13 +184,6 @@ def _dense(weight: np.ndarray, bias: np.ndarray, activation: nn.Module | None, d
         init_weight=torch.tensor(weight, dtype=dtype),
         init_bias=torch.tensor(bias, dtype=dtype),
     )
-
-
-def _of_table(static: StaticEmbedding, code: Dense) -> StaticEmbedding:
-    """Return a static embedding whose vectors are codes: the code of a mean of rows is the mean of their codes."""
-    with torch.no_grad():
-        table = code.linear(static.embedding.weight.to(code.linear.weight))
-    return StaticEmbedding(copy.deepcopy(static.tokenizer), embedding_weights=table.to(static.embedding.weight))
 
 
 def _matryoshka(module: nn.Module, width: int) -> nn.Module:

@@ -17,10 +17,11 @@ from sklearn.utils import check_random_state
 
 from firstk._base.checks import bad_parameter, check_same_length, is_real
 from firstk._base.progress import Verbose, is_looked_at
-from firstk.contracts import ObjectiveName
+from firstk.data.task import Pairs, Rows
 from firstk.estimator.prefix_encoder import PrefixEncoder
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
 from firstk.integrations.sentence_transformers.export import append_encoder, check_prompts, uncentred
+from firstk.objectives import ObjectiveName
 from firstk.quality.curve import PrefixCurve
 
 _OWNER = "fit_sentence_transformer"
@@ -46,20 +47,6 @@ class FittedSentenceTransformer:
     encoder: PrefixEncoder
     curve: PrefixCurve
     k: int | None
-
-
-@dataclass(frozen=True, eq=False)
-class _EncodedTexts:
-    """Vectors of texts and of their partners, with scores or labels."""
-
-    X: np.ndarray
-    partners: np.ndarray | None
-    scores: np.ndarray | None
-    labels: np.ndarray | None
-
-    def take(self, rows: np.ndarray) -> _EncodedTexts:
-        parts = (self.X, self.partners, self.scores, self.labels)
-        return _EncodedTexts(*(None if part is None else part[rows] for part in parts))  # type: ignore[arg-type]
 
 
 def fit_sentence_transformer(
@@ -123,29 +110,6 @@ def fit_sentence_transformer(
         raise bad_parameter("model", _OWNER, "a SentenceTransformer", type(model).__name__)
     if k is not None and keep is not None:
         raise IllegalCombinationError(f"{_OWNER} with k and keep", "both determine the length", "one of the two")
-    _check_texts(texts, partners, scores, labels)
-    named = check_prompts(prompts, _OWNER)
-    if named:
-        model = SentenceTransformer(
-            modules=list(model),
-            device=str(model.device),
-            prompts={**model.prompts, **named},  # type: ignore[dict-item]
-            default_prompt_name="document" if "document" in named else model.default_prompt_name,
-        )
-    fit_rows, test_rows = _split(texts, partners, held_out, random_state)
-    shown = is_looked_at() if verbose == "auto" else bool(verbose)
-    rows = _encoded(model, texts, partners, scores, labels, {"batch_size": batch_size, "show_progress_bar": shown})
-    fitted = _fit(_default(rows, verbose) if encoder is None else clone(encoder), rows.take(fit_rows))
-    if serving:
-        fitted = uncentred(fitted)
-    curve = _curve(fitted, rows.take(test_rows), rows.take(fit_rows))
-    cut = k if keep is None else curve.smallest(keep=keep)
-    return FittedSentenceTransformer(append_encoder(model, fitted, cut, serving=serving), fitted, curve, cut)
-
-
-def _check_texts(
-    texts: Sequence[str], partners: Sequence[str] | None, scores: ArrayLike | None, labels: ArrayLike | None
-) -> None:
     for name, part in (("texts", texts), ("partners", partners)):
         if part is not None and (isinstance(part, str) or not all(isinstance(text, str) for text in part)):
             raise bad_parameter(name, _OWNER, "a sequence of strings", type(part).__name__)
@@ -160,6 +124,50 @@ def _check_texts(
         raise IllegalCombinationError(
             f"{_OWNER} with partners and labels", "an encoder learns from one of them", "two encoders"
         )
+    named = check_prompts(prompts, _OWNER)
+    if named:
+        model = SentenceTransformer(
+            modules=list(model),
+            device=str(model.device),
+            prompts={**model.prompts, **named},  # type: ignore[dict-item]
+            default_prompt_name="document" if "document" in named else model.default_prompt_name,
+        )
+    fit_rows, test_rows = _split(texts, partners, held_out, random_state)
+    options = {
+        "batch_size": batch_size,
+        "show_progress_bar": is_looked_at() if verbose == "auto" else bool(verbose),
+    }
+
+    def vectors(encode: Callable[..., Any], given: Sequence[str]) -> np.ndarray:
+        """Encode every distinct text once."""
+        distinct = {text: i for i, text in enumerate(dict.fromkeys(given))}
+        found = np.asarray(encode(list(distinct), **options), dtype=np.float32)
+        return found[[distinct[text] for text in given]]
+
+    data: Rows | Pairs
+    objective: ObjectiveName = "similarity"
+    if partners is None:
+        y = None if labels is None else np.asarray(labels)
+        data = Rows(vectors(model.encode, texts), y)
+        if y is not None:
+            objective = "regression" if y.dtype.kind == "f" else "fisher"
+    else:
+        # Texts of one kind where their similarity is given, queries and documents where it is not.
+        sides = (model.encode_query, model.encode_document) if scores is None else (model.encode, model.encode)
+        degrees = None if scores is None else np.asarray(scores, dtype=np.float64)
+        data = Pairs(vectors(sides[0], texts), vectors(sides[1], partners), degrees)
+    chosen = PrefixEncoder(objective=objective, verbose=verbose) if encoder is None else clone(encoder)
+    fitted = chosen.fit(data.subset(fit_rows))
+    if serving:
+        fitted = uncentred(fitted)
+    if isinstance(data, Pairs):
+        held = data.subset(test_rows)
+        curve = fitted.curve_pairs(held.left, held.right, held.scores)
+    else:
+        seen, test = data.subset(fit_rows), data.subset(test_rows)
+        curve = fitted.curve(test.X, test.y, reference=seen.X if seen.y is None else (seen.X, seen.y))
+    cut = k if keep is None else curve.smallest(keep=keep)
+    return FittedSentenceTransformer(append_encoder(model, fitted, cut, serving=serving), fitted, curve, cut)
 
 
 def _split(
@@ -177,49 +185,3 @@ def _split(
     if out.all():
         raise InvalidInputError(f"{_OWNER} cannot hold out texts: they are all the same. Pass texts that differ.")
     return np.flatnonzero(~out), np.flatnonzero(out)
-
-
-def _encoded(
-    model: SentenceTransformer,
-    texts: Sequence[str],
-    partners: Sequence[str] | None,
-    scores: ArrayLike | None,
-    labels: ArrayLike | None,
-    options: dict[str, Any],
-) -> _EncodedTexts:
-    """Encode every distinct text once."""
-    one_kind = partners is None or scores is not None
-    of_texts, of_partners = (model.encode, model.encode) if one_kind else (model.encode_query, model.encode_document)
-    X = _vectors(of_texts, texts, options)
-    return _EncodedTexts(
-        X,
-        None if partners is None else _vectors(of_partners, partners, options),
-        None if scores is None else np.asarray(scores, dtype=np.float64),
-        None if labels is None else np.asarray(labels),
-    )
-
-
-def _vectors(encode: Callable[..., Any], texts: Sequence[str], options: dict[str, Any]) -> np.ndarray:
-    distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-    found = np.asarray(encode(list(distinct), **options), dtype=np.float32)
-    return found[[distinct[text] for text in texts]]
-
-
-def _default(rows: _EncodedTexts, verbose: Verbose) -> PrefixEncoder:
-    objective: ObjectiveName = "similarity"
-    if rows.labels is not None:
-        objective = "regression" if rows.labels.dtype.kind == "f" else "fisher"
-    return PrefixEncoder(objective=objective, verbose=verbose)
-
-
-def _fit(encoder: PrefixEncoder, rows: _EncodedTexts) -> PrefixEncoder:
-    if rows.partners is None:
-        return encoder.fit(rows.X, rows.labels)
-    return encoder.fit_pairs(rows.X, rows.partners, rows.scores)
-
-
-def _curve(encoder: PrefixEncoder, test: _EncodedTexts, train: _EncodedTexts) -> PrefixCurve:
-    if test.partners is not None:
-        return encoder.curve_pairs(test.X, test.partners, test.scores)
-    reference = train.X if train.labels is None else (train.X, train.labels)
-    return encoder.curve(test.X, test.labels, reference=reference)

@@ -164,14 +164,12 @@ class FullPrefixLoss(CachedLossMixin, PrefixLoss):
     def compute_loss_from_embeddings(self, embeddings: Columns, labels: Tensor | None = None) -> Tensor:
         """Return the weighted loss of embeddings, (n, d) for each column of texts."""
         d = embeddings[0].shape[1]
-        self._parts = self._logged(embeddings, labels, d)
+        with torch.no_grad():
+            self._parts = {
+                k: self.adapter.at(embeddings, labels, k) for k in sorted({min(k, d) for k in self.log_prefixes})
+            }
         weights, estimator = self.settled(self.weights(d), embeddings[0], self.adapter.columns(embeddings))
         return self.adapter.total(embeddings, labels, PrefixSum(weights, estimator, self.generator))
-
-    @torch.no_grad()
-    def _logged(self, embeddings: Columns, labels: Tensor | None, d: int) -> dict[int, Tensor]:
-        lengths = sorted({min(k, d) for k in self.log_prefixes})
-        return {k: self.adapter.at(embeddings, labels, k) for k in lengths}
 
     def calculate_loss(
         self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False

@@ -124,38 +124,21 @@ def to_sql(
     file = Path(path)
     if file.suffix != ".sql":
         raise InvalidInputError(f"A file of SQL ends in .sql. Got '{file.name}'.")
+    stored = None if bytes is None else StoredBytes.of(found, bytes)
     if dialect == "sqlite":
-        assert bytes is not None
-        program = sqlite_bytes(StoredBytes.of(found, bytes), name)
+        assert stored is not None
+        program = sqlite_bytes(stored, name)
     elif dialect == "duckdb":
-        program = _duckdb(found, name)
+        code = _DUCKDB_CODE.format(name=name)
+        body = _DUCKDB_UNIT.format(code=code) if found.normalized else code
+        program = _DUCKDB.format(name=name, p=found.p, d=found.d, rows=_rows(found, name, "[{}]"), body=body)
     else:
-        program = _postgresql(found, name)
-        program += "" if bytes is None else postgresql_bytes(StoredBytes.of(found, bytes), name, found.d)
+        unit, rows = _POSTGRESQL_UNIT if found.normalized else "", _rows(found, name, "'{{{}}}'")
+        program = _POSTGRESQL.format(name=name, p=found.p, d=found.d, rows=rows, unit=unit)
+        program += "" if stored is None else postgresql_bytes(stored, name, found.d)
     with atomic_file(file, "A file of SQL", kinds=(".sql",)) as temporary:
         temporary.write_text(program, "utf-8")
     return file
-
-
-def _postgresql(encoder: FittedEncoder, name: str) -> str:
-    return _POSTGRESQL.format(
-        name=name,
-        p=encoder.p,
-        d=encoder.d,
-        rows=_rows(encoder, name, "'{{{}}}'"),
-        unit=_POSTGRESQL_UNIT if encoder.normalized else "",
-    )
-
-
-def _duckdb(encoder: FittedEncoder, name: str) -> str:
-    code = _DUCKDB_CODE.format(name=name)
-    return _DUCKDB.format(
-        name=name,
-        p=encoder.p,
-        d=encoder.d,
-        rows=_rows(encoder, name, "[{}]"),
-        body=_DUCKDB_UNIT.format(code=code) if encoder.normalized else code,
-    )
 
 
 def _rows(encoder: FittedEncoder, name: str, array: str) -> str:

@@ -17,10 +17,10 @@ from firstk._base.checks import bad_parameter, check_choice, check_prefix
 from firstk._base.rows import unit_rows
 from firstk.data import CodeStamp, resolve_precision
 from firstk.data.files import code_layout
-from firstk.encoder import SEARCH_METRIC, FittedEncoder
+from firstk.encoder import SEARCH_METRIC, FittedEncoder, check_fitted
 from firstk.estimator import Encoding, Wish, cut_bits, encoding_of
 from firstk.exceptions import InvalidInputError
-from firstk.integrations import METRICS, Codes, fitted
+from firstk.integrations import METRICS, Codes
 from firstk.search.moving.contract import Recode, SourceFacts
 from firstk.search.stores.contract import StoreLayout
 from firstk.search.stores.prefix_store import cut_codes, layout_of
@@ -89,7 +89,7 @@ def for_file(facts: SourceFacts, recode: Recode) -> Encoding:
     if facts.bits:  # which stay as they are, or are cut
         assert facts.held is not None
         if recode.encoder is not None:
-            quantizer = fitted(recode.encoder, _OWNER).quantizer(None, facts.held.metric or "cosine")
+            quantizer = check_fitted(recode.encoder, _OWNER).quantizer(None, facts.held.metric or "cosine")
             quantizer.check_codes(facts.held.stamp, facts.place)
         size = recode.bytes_per_vector or facts.bytes_per_vector
         return cut_bits(facts.held, Wish(recode.k, None, recode.precision, size, metric))
@@ -144,7 +144,7 @@ def _metric(facts: SourceFacts, recode: Recode) -> str:
 
 
 def _checked(facts: SourceFacts, recode: Recode) -> FittedEncoder:
-    encoder = fitted(recode.encoder, _OWNER)  # type: ignore[arg-type]
+    encoder = check_fitted(recode.encoder, _OWNER)
     if encoder.p != facts.width:
         raise InvalidInputError(
             f"The vectors of {facts.place} have {facts.width} numbers, and the encoder takes {encoder.p}. Use the "
@@ -159,7 +159,7 @@ def _stamp(facts: SourceFacts, recode: Recode, width: int) -> CodeStamp:
         return CodeStamp(f"raw vectors of {facts.width}")
     assert facts.stamp is not None
     if recode.encoder is not None:
-        encoder = fitted(recode.encoder, _OWNER)
+        encoder = check_fitted(recode.encoder, _OWNER)
         facts.stamp.check(encoder.stamp(min(facts.width, encoder.d)), facts.place, "this encoder")
         return replace(encoder.stamp(width), column=facts.stamp.column)
     if width == facts.width:

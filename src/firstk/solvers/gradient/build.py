@@ -11,24 +11,22 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from firstk._base.checks import bad_parameter
+from firstk._base.checks import bad_parameter, check_matrix
 from firstk._base.linalg import whitener
-from firstk._base.prefix_weights import PrefixWeights
-from firstk._base.rows import as_dense
+from firstk._base.rows import as_dense, unit_rows
 from firstk.contracts import FitRequest, Objective, Ordering
 from firstk.encoder.network import MLP
 from firstk.exceptions import IllegalCombinationError, InvalidInputError
 from firstk.metrics import axis_distance, subspace_distance
 from firstk.moments.moments import Moments
 from firstk.solvers.closed_form import pencil_axes
-from firstk.solvers.gradient import initial as starts
 from firstk.solvers.gradient.losses import BaseTrainingLoss, Initial, PrefixSum, training_loss_of
 from firstk.solvers.gradient.losses.base import ToTensor, optional
 from firstk.solvers.gradient.networks import LinearEncoder, Model, build_mlp, check_width, global_seed
 from firstk.solvers.gradient.processes import SingleProcess
 from firstk.solvers.gradient.settings import Gradient
 from firstk.solvers.gradient.task import TrainingTask
-from firstk.solvers.gradient.validation import held_out, validation_share
+from firstk.solvers.gradient.validation import held_out
 
 # Classes times coordinates up to which the exact loss of all prefixes is as cheap as a sampled one.
 _EXACT_LOGITS = 16384
@@ -54,7 +52,7 @@ def build(request: FitRequest, settings: Gradient) -> TrainingTask:
 
     R = _whitener(request, settings, kind)
     loss = kind.from_request(request, R, tensor)
-    initial = starts.choose(kind, request, R)
+    initial = _initial(kind, request, R)
     asked = request.given_width
     d = len(request.start.components) if request.linear or asked is None else asked
     generator = torch.Generator().manual_seed(request.seed)
@@ -63,8 +61,16 @@ def build(request: FitRequest, settings: Gradient) -> TrainingTask:
     if loss.offset and request.linear:  # the root mean square norm of the rows, in training coordinates
         St = kind.second_moment(request)
         constant = float(np.sqrt(np.trace(St if R is None else R.T @ St @ R)))
-    encoder = _encoder(request, initial, R, tensor, constant, d)
-    if not request.linear:
+    encoder: nn.Module
+    if request.linear:
+        encoder = LinearEncoder(tensor(initial.encoder), None if R is None else tensor(R), constant)
+    else:
+        if isinstance(request.network, MLP):
+            with global_seed(request.seed):
+                encoder = build_mlp(request.network, request.statistics.n_features, d).to(dtype)
+        else:
+            assert isinstance(request.network, nn.Module)
+            encoder = copy.deepcopy(request.network).to(dtype)  # the user's module is not modified
         d = check_width(encoder, rows["input" if "input" in rows else "left"], asked)
         initial = kind.network_initial(request, d)
     weights = request.ordering.prefix_weights(d, request.objective.conventions.omega)
@@ -77,45 +83,85 @@ def build(request: FitRequest, settings: Gradient) -> TrainingTask:
         None if own is None else (tensor(own[0]), tensor(own[1])),
     ).to(device)
     processes: Any = request.processes or SingleProcess()
-    prefix_sum = PrefixSum(weights, _estimator(request, kind, weights), generator, processes, 1 / processes.size)
+    estimator = request.ordering.estimator
+    if estimator == "auto":  # exact where it is cheap, sampled where the loss is a sum over rows and expensive
+        moments = request.statistics.moments
+        classes = len(moments.group_weight) if isinstance(moments, Moments) else 0
+        large = d * classes > _EXACT_LOGITS
+        estimator = "sampled" if kind.sampled_by_default and kind.row_sums and large else "exact"
+    prefix_sum = PrefixSum(weights, estimator, generator, processes, 1 / processes.size)
     given = None if request.rows is None else request.rows.get("weight")
     weight = None if given is None else torch.cat(processes.all_gather(torch.as_tensor(np.asarray(given))))
     if on_moments and weight is not None:  # all rows in every step: weighted, not drawn
         if rows:
             rows["weight"] = tensor(given) / float(weight.double().mean())
         weight = None
-    share = 0.0 if on_moments else validation_share(settings, request.linear)
+    share = settings.validation
+    if on_moments:
+        share = 0.0
+    elif share == "auto":  # 0.1 if `patience` is set
+        stops = not request.linear if settings.patience == "auto" else settings.patience is not None
+        share = 0.1 if stops else 0.0
     return TrainingTask(
         model,
         loss,
         request.ordering,
         prefix_sum,
-        **held_out(share, rows, generator, weight, processes),
+        **held_out(float(share), rows, generator, weight, processes),
         gram=tensor(kind.second_moment(request)) if request.linear else None,
         moments=on_moments,
         data="" if request.processes is None else str(request.statistics.fingerprint),
-        watched=[part for part in (_distances(request, kind), _watch(request, settings)) if part is not None],
+        watched=_watched(request, settings, kind),
         free_coordinates=request.ordering.residual in ("axes", "blocks"),
     )
+
+
+def _initial(kind: type[BaseTrainingLoss], request: FitRequest, R: np.ndarray | None) -> Initial:
+    """Return the initial weights for the request's `init`; a network keeps its own initial weights."""
+    if not request.linear:
+        return Initial()
+    init, axes = request.init, request.start.components
+    if isinstance(init, str):
+        if init in ("random", "small"):
+            return kind.random_initial(request, R, np.random.default_rng(request.seed), init == "small")
+        if init != "auto":
+            raise bad_parameter("init", "PrefixEncoder", "'auto', 'random', 'small' or an array (d, p)", init)
+        return kind.initial(request, R, axes)
+    B = check_matrix(init, "PrefixEncoder", "init").astype(np.float64)
+    basis = request.statistics.basis
+    B = B if basis is None else B @ basis
+    if B.shape != axes.shape:
+        raise InvalidInputError(f"The 'init' of PrefixEncoder must have shape {axes.shape}. Got {B.shape}.")
+    # Raise an error if rows are zero or linearly dependent: gradient steps may never separate them.
+    rank = np.linalg.matrix_rank(unit_rows(B))
+    if rank < len(B):
+        zeros = int(np.sum(~B.any(axis=1)))
+        which = f"{zeros} all zero" if zeros else "some are combinations of others"
+        raise InvalidInputError(
+            f"The {len(B)} rows of the 'init' of PrefixEncoder must be independent. Got rank {rank}: {which}. "
+            "Use init='small' for a start near zero, or 'random'."
+        )
+    return kind.initial(request, R, B)
 
 
 Watched = Callable[[Model], dict[str, float]]
 
 
-def _watch(request: FitRequest, settings: Gradient) -> Watched | None:
-    """Return the function that adds what the user's `watch` returns to the trace."""
-    watch = settings.watch
-    if watch is None:
-        return None
-    if not request.linear:
-        raise IllegalCombinationError(
-            "Gradient(watch=...) with a nonlinear network",
-            "the function takes the matrices of encoder and decoder",
-            "network='linear', or watch=None",
-        )
+def _watched(request: FitRequest, settings: Gradient, kind: type[BaseTrainingLoss]) -> list[Watched]:
+    """Return what adds numbers to the trace: distances to the closed form, and what the user's `watch` returns."""
+    watch, axes = settings.watch, request.start.components
+    found: list[Watched] = []
+
+    def distances(model: Model) -> dict[str, float]:
+        """Compare a model with the closed form (Bao et al. 2020 definitions 7.1, 7.2)."""
+        A = model.decoder
+        Q = optional(model.encoder.weight if A is None or len(A) != axes.shape[1] else A.t())
+        assert Q is not None
+        return {"axis_distance": axis_distance(Q, axes), "subspace_distance": subspace_distance(Q, axes)}
 
     def entry(model: Model) -> dict[str, float]:
         weights = [optional(w) for w in (model.encoder.weight, model.decoder)]
+        assert watch is not None
         found = watch(*(None if w is None else w.copy() for w in weights))
         if not isinstance(found, Mapping) or not all(isinstance(value, SupportsFloat) for value in found.values()):
             raise InvalidInputError(
@@ -124,22 +170,17 @@ def _watch(request: FitRequest, settings: Gradient) -> Watched | None:
             )
         return {str(name): float(value) for name, value in found.items()}
 
-    return entry
-
-
-def _distances(request: FitRequest, kind: type[BaseTrainingLoss]) -> Watched | None:
-    """Return the function that compares a model with the closed form (Bao et al. 2020 definitions 7.1, 7.2)."""
-    if not request.linear or not request.objective.exact or not kind.solves_pencil:
-        return None
-    axes = request.start.components
-
-    def entry(model: Model) -> dict[str, float]:
-        A = model.decoder
-        Q = optional(model.encoder.weight if A is None or len(A) != axes.shape[1] else A.t())
-        assert Q is not None
-        return {"axis_distance": axis_distance(Q, axes), "subspace_distance": subspace_distance(Q, axes)}
-
-    return entry
+    if request.linear and request.objective.exact and kind.solves_pencil:
+        found.append(distances)
+    if watch is not None:
+        if not request.linear:
+            raise IllegalCombinationError(
+                "Gradient(watch=...) with a nonlinear network",
+                "the function takes the matrices of encoder and decoder",
+                "network='linear', or watch=None",
+            )
+        found.append(entry)
+    return found
 
 
 def resolve_device(device: object) -> str:
@@ -226,29 +267,6 @@ def _whitener(request: FitRequest, settings: Gradient, kind: type[BaseTrainingLo
     return R @ np.linalg.qr(np.random.default_rng([request.seed, r]).normal(size=(r, r)))[0]
 
 
-def _encoder(
-    request: FitRequest, initial: Initial, R: np.ndarray | None, tensor: ToTensor, constant: float | None, d: int
-) -> nn.Module:
-    if request.linear:
-        return LinearEncoder(tensor(initial.encoder), None if R is None else tensor(R), constant)
-    if isinstance(request.network, MLP):
-        with global_seed(request.seed):
-            return build_mlp(request.network, request.statistics.n_features, d).to(tensor(0.0).dtype)
-    assert isinstance(request.network, nn.Module)
-    return copy.deepcopy(request.network).to(tensor(0.0).dtype)  # the user's module is not modified
-
-
-def _estimator(request: FitRequest, kind: type[BaseTrainingLoss], weights: PrefixWeights) -> str:
-    """Resolve "auto": exact where it is cheap, sampled where the loss is a sum over rows and expensive."""
-    wanted = request.ordering.estimator
-    if wanted != "auto":
-        return str(wanted)
-    moments = request.statistics.moments
-    classes = len(moments.group_weight) if isinstance(moments, Moments) else 0
-    large = weights.d * classes > _EXACT_LOGITS
-    return "sampled" if kind.sampled_by_default and kind.row_sums and large else "exact"
-
-
 def _tensors(
     request: FitRequest, kind: type[BaseTrainingLoss], R: np.ndarray | None, tensor: ToTensor, on_moments: bool
 ) -> dict[str, Tensor]:
@@ -260,27 +278,18 @@ def _tensors(
     sides = {"left": request.query_mean, "right": request.mean} if "left" in rows else {"X": request.mean}
     like = tensor(0.0)
     dtype = like.numpy(force=True).dtype
-    found = {
-        "input" if side == "X" else side: torch.from_numpy(_inputs(rows[side], mean, R, dtype)).to(like.device)
-        for side, mean in sides.items()
-    }
+    found = {}
+    for side, mean in sides.items():
+        # Rows are centered in float64 and multiplied in the precision of training, in blocks: the product takes a whole
+        # pass over the rows, and differences of two large float32 numbers would not be accurate.
+        X, W = rows[side], None if R is None else R.astype(dtype)
+        inputs = np.empty((X.shape[0], X.shape[1] if W is None else W.shape[1]), dtype)
+        for start in range(0, len(inputs), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            centered = (as_dense(X[block]) - mean).astype(dtype, copy=False)
+            if W is None:
+                inputs[block] = centered
+            else:
+                np.matmul(centered, W, out=inputs[block])
+        found["input" if side == "X" else side] = torch.from_numpy(inputs).to(like.device)
     return found if on_moments else found | kind.targets(request, tensor)
-
-
-def _inputs(X: Any, mean: np.ndarray, R: np.ndarray | None, dtype: np.dtype[Any]) -> np.ndarray:
-    """Center rows and bring them to training coordinates, in blocks: no second matrix of this size is made.
-
-    Rows are centered in float64 and multiplied in the precision of training: the product takes a whole pass over the
-    rows, and differences of two large float32 numbers would not be accurate.
-    """
-    width = X.shape[1] if R is None else R.shape[1]
-    found = np.empty((X.shape[0], width), dtype)
-    R = None if R is None else R.astype(dtype)
-    for start in range(0, len(found), _BLOCK):
-        rows = slice(start, start + _BLOCK)
-        centered = (as_dense(X[rows]) - mean).astype(dtype, copy=False)
-        if R is None:
-            found[rows] = centered
-        else:
-            np.matmul(centered, R, out=found[rows])
-    return found

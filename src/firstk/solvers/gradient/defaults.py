@@ -45,7 +45,25 @@ def settled(task: TrainingTask, settings: Gradient) -> TrainingPlan:
     if optimizer == "auto":
         smooth = task.moments and not task.ordering.acts_on_codes
         optimizer = "sgd" if plain or precondition else "lbfgs" if smooth else "adamw" if decay else "adam"
-    _check_legal(task, optimizer, precondition, can_precondition, full)
+    name = task.ordering.name
+    if plain and optimizer != "sgd":
+        raise IllegalCombinationError(
+            f"ordering '{name}' with optimizer '{optimizer}'",
+            "its update is not the gradient of a loss, so it cannot be rescaled or given a curvature estimate",
+            "optimizer='sgd', with or without momentum",
+        )
+    if precondition and not can_precondition:
+        raise IllegalCombinationError(
+            f"precondition=True with ordering '{name}' and optimizer '{optimizer}'",
+            "curvature is known for full batches on moments under 'sgd', where the ordering leaves coordinates free",
+            "precondition='auto'",
+        )
+    if optimizer == "lbfgs" and (not full or task.prefix_sum.estimator != "exact"):
+        raise IllegalCombinationError(
+            f"optimizer 'lbfgs' with ordering '{name}' on batches or drawn prefixes",
+            "its curvature estimate needs the same loss at every step",
+            "batch_size='full' with an exact ordering, or optimizer='adam'",
+        )
     defaults: dict[str, Any] = {
         # Only when it is needed: it may solve an eigenvalue problem.
         "learning_rate": _learning_rate(task, optimizer, precondition) if settings.learning_rate == "auto" else None,
@@ -58,9 +76,11 @@ def settled(task: TrainingTask, settings: Gradient) -> TrainingPlan:
     own = {name: getattr(settings, name) for name in defaults}
     own = {name: defaults[name] if value == "auto" else value for name, value in own.items()}
     own["batch_size"] = None if full else min(int(own["batch_size"]), task.n)
-    own["epochs"] = (
-        _epochs(task, optimizer, precondition, own["batch_size"]) if settings.epochs == "auto" else settings.epochs
-    )
+    own["epochs"] = settings.epochs
+    if settings.epochs == "auto" and full:
+        own["epochs"] = 1000 if precondition else 300 if optimizer == "lbfgs" else 3000  # 1 L-BFGS step: 20 iterations
+    elif settings.epochs == "auto":
+        own["epochs"] = passes(task, own["batch_size"])
     own["patience"] = own["patience"] if task.held else None
     return TrainingPlan(
         optimizer=optimizer,
@@ -71,35 +91,11 @@ def settled(task: TrainingTask, settings: Gradient) -> TrainingPlan:
     )
 
 
-def _epochs(task: TrainingTask, optimizer: str, precondition: bool, batch_size: int | None) -> int:
+def passes(task: TrainingTask, batch_size: int) -> int:
     """Return the number of passes over the rows: fewer if rows are many and enough steps are made, more if few."""
-    if batch_size is None:
-        return 1000 if precondition else 300 if optimizer == "lbfgs" else 3000  # 1 L-BFGS step: 20 iterations
     loss, per_epoch = task.training_loss, max(1, task.n // batch_size)
     usual = min(loss.epochs, max(loss.fewest_epochs, -(-loss.enough_steps // per_epoch))) if task.model.linear else 20
     return max(usual, -(-loss.steps // per_epoch))
-
-
-def _check_legal(task: TrainingTask, optimizer: str, precondition: bool, possible: bool, full: bool) -> None:
-    name = task.ordering.name
-    if task.ordering.needs_plain_gradient and optimizer != "sgd":
-        raise IllegalCombinationError(
-            f"ordering '{name}' with optimizer '{optimizer}'",
-            "its update is not the gradient of a loss, so it cannot be rescaled or given a curvature estimate",
-            "optimizer='sgd', with or without momentum",
-        )
-    if precondition and not possible:
-        raise IllegalCombinationError(
-            f"precondition=True with ordering '{name}' and optimizer '{optimizer}'",
-            "curvature is known for full batches on moments under 'sgd', where the ordering leaves coordinates free",
-            "precondition='auto'",
-        )
-    if optimizer == "lbfgs" and (not full or task.prefix_sum.estimator != "exact"):
-        raise IllegalCombinationError(
-            f"optimizer 'lbfgs' with ordering '{name}' on batches or drawn prefixes",
-            "its curvature estimate needs the same loss at every step",
-            "batch_size='full' with an exact ordering, or optimizer='adam'",
-        )
 
 
 def _learning_rate(task: TrainingTask, optimizer: str, precondition: bool) -> float:

@@ -50,7 +50,13 @@ def _linear(request: FitRequest, settings: Gradient, task: TrainingTask, record:
         code = loss.canonical(request, code, loss.second_moment(request))
     code = with_signs(code)
     decoder, head = _readouts(request, settings, task, code)
-    gap = _optimality_gap(request, task, code)
+    # The share of the possible decrease of the loss that is missing: 0 is the optimum, 1 no better than an empty code.
+    # The loss is that of the objective, without the ordering's penalty.
+    gap = None
+    if request.objective.exact and loss.solves_pencil:
+        best, empty = loss.optimum(request)
+        reached, least = (_loss(request, task, each) for each in (code, best))
+        gap = max(0.0, reached - least) / max(abs(empty - least), np.finfo(float).tiny)
     return FittedEncoder(
         components=code.components,
         spectrum=loss.spectrum(request, task, code),
@@ -88,19 +94,6 @@ def _readouts(
     return decoder, replace(head, own_weight=weights, own_offset=offsets)
 
 
-def _optimality_gap(request: FitRequest, task: TrainingTask, code: Code) -> float | None:
-    """Return the share of the possible decrease of the loss that is missing; None without a closed form.
-
-    0 is the optimum, 1 no better than an empty code; the loss is that of the objective, without the ordering's penalty.
-    """
-    loss = task.training_loss
-    if not request.objective.exact or not loss.solves_pencil:
-        return None
-    best, empty = loss.optimum(request)
-    found, least = (_loss(request, task, each) for each in (code, best))
-    return max(0.0, found - least) / max(abs(empty - least), np.finfo(float).tiny)
-
-
 @torch.no_grad()
 def _loss(request: FitRequest, task: TrainingTask, code: Code) -> float:
     def tensor(array: Any) -> torch.Tensor:
@@ -118,7 +111,11 @@ def _loss(request: FitRequest, task: TrainingTask, code: Code) -> float:
 def _of_network(request: FitRequest, settings: Gradient, task: TrainingTask, record: FitRecord) -> FittedEncoder:
     """Append a d x d matrix that brings the network's codes into canonical form."""
     loss, model = task.training_loss, task.model
-    z, batch = _codes(task)
+    with torch.no_grad():
+        model.eval()
+        batch = task.first(GAIN_ROWS)
+        encoded = task.encode(batch)
+        z = numbers(encoded[1] if isinstance(encoded, tuple) else encoded)
     gram = z.T @ z / len(z)
     decoder: np.ndarray | None = None
     head: Head | None = None
@@ -150,11 +147,3 @@ def _of_network(request: FitRequest, settings: Gradient, task: TrainingTask, rec
         network=exported(model.encoder, request.statistics.n_features),
         origin=origin,
     )
-
-
-@torch.no_grad()
-def _codes(task: TrainingTask) -> tuple[np.ndarray, dict[str, torch.Tensor]]:
-    task.model.eval()
-    batch = task.first(GAIN_ROWS)
-    code = task.encode(batch)
-    return numbers(code[1] if isinstance(code, tuple) else code), batch

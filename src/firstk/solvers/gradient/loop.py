@@ -9,7 +9,7 @@ import math
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -96,8 +96,32 @@ class _Run:
     ):
         self.task, self.plan, self.settings, self.interrupted = task, plan, settings, interrupted
         self.parameters = list(task.model.parameters())
-        self.optimizer = _optimizer(plan, self.parameters)
-        self.direct = _direct(task, plan)
+        rate, decay, momentum = plan.learning_rate, plan.weight_decay, plan.momentum
+        self.optimizer: torch.optim.Optimizer
+        if plan.optimizer == "lbfgs":
+            self.optimizer = torch.optim.LBFGS(
+                self.parameters,
+                lr=rate,
+                max_iter=20,
+                tolerance_grad=1e-12,
+                tolerance_change=1e-15,
+                history_size=50,
+                line_search_fn="strong_wolfe",
+            )
+        elif plan.optimizer == "sgd":
+            nesterov = momentum > 0
+            self.optimizer = torch.optim.SGD(
+                self.parameters, lr=rate, momentum=momentum, nesterov=nesterov, weight_decay=decay
+            )
+        elif plan.optimizer == "adamw":
+            # Fused: the default loop of small operations takes a sixth of a step.
+            self.optimizer = torch.optim.AdamW(self.parameters, lr=rate, weight_decay=decay, fused=True)
+        else:
+            self.optimizer = torch.optim.Adam(self.parameters, lr=rate, weight_decay=decay)
+        # A step without autograd, where nothing but the loss decides on gradients and one thread is enough.
+        alone = task.processes.size == 1 and task.numbers is None and _has_small_steps(task, plan)
+        plain = alone and getattr(task.ordering, "leaves_gradients", False)
+        self.direct = task.training_loss.direct(task.model, task.prefix_sum) if plain else None
         self.generator = task.prefix_sum.generator
         self.deterministic = plan.deterministic(task)
         self.at = _RunState()
@@ -116,7 +140,15 @@ class _Run:
         with progress_bar(self.plan.epochs, "training", unit, progress, self.at.epoch) as done:
             while self.at.epoch < self.plan.epochs and self.at.stop_reason is None:
                 loss = self._epoch()
-                self._note(loss)
+                wanted = self.settings.trace_every
+                every = (10 if self.plan.batch_size is None else 1) if wanted == "auto" else int(wanted)
+                if not self.at.epoch % every or self.at.epoch == 1:
+                    entry = {"epoch": float(self.at.epoch), "loss": loss, "seconds": time.perf_counter() - self.began}
+                    if self.task.held:
+                        entry["best_validation"] = self.at.best
+                    for measured in self.task.watched:
+                        entry |= measured(self.task.model)
+                    self.at.trace.append(entry)
                 done(loss=f"{loss:.6g}")
                 self.at.stop_reason = self._stop_reason(loss)
                 # A checkpoint, if one is due, includes the trace and the stop reason of the epoch.
@@ -235,18 +267,6 @@ class _Run:
                 return "converged"
         return None
 
-    def _note(self, loss: float) -> None:
-        wanted = self.settings.trace_every
-        every = (10 if self.plan.batch_size is None else 1) if wanted == "auto" else int(wanted)
-        if self.at.epoch % every and self.at.epoch != 1:
-            return
-        entry = {"epoch": float(self.at.epoch), "loss": loss, "seconds": time.perf_counter() - self.began}
-        if self.task.held:
-            entry["best_validation"] = self.at.best
-        for measured in self.task.watched:
-            entry |= measured(self.task.model)
-        self.at.trace.append(entry)
-
     # -- checkpoints -------------------------------------------------------------------------------------------
 
     def _save(self) -> None:
@@ -281,14 +301,6 @@ class _Run:
             raise _checkpoint.misfit(folder, error) from None
 
 
-def _direct(task: TrainingTask, plan: TrainingPlan) -> Callable[[dict[str, Tensor]], float] | None:
-    """Return a step without autograd, where nothing but the loss decides on gradients and one thread is enough."""
-    alone = task.processes.size == 1 and task.numbers is None
-    if not alone or not getattr(task.ordering, "leaves_gradients", False) or not _has_small_steps(task, plan):
-        return None
-    return task.training_loss.direct(task.model, task.prefix_sum)
-
-
 def _draws_globally(task: TrainingTask) -> bool:
     """Return whether the model may draw from torch's global generator, as dropout does; a linear encoder does not."""
     return not isinstance(task.model.encoder, LinearEncoder)
@@ -301,27 +313,6 @@ def _mark(task: TrainingTask, plan: TrainingPlan, seed: int) -> str:
         return _checkpoint.fingerprint((*settings, task.data, task.n), seed, {})
     given = {**task.rows, **task.model.state_dict()} | ({} if task.gram is None else {"gram": task.gram})
     return _checkpoint.fingerprint(settings, seed, given)
-
-
-def _optimizer(plan: TrainingPlan, parameters: list[Any]) -> torch.optim.Optimizer:
-    rate, decay = plan.learning_rate, plan.weight_decay
-    if plan.optimizer == "lbfgs":
-        return torch.optim.LBFGS(
-            parameters,
-            lr=rate,
-            max_iter=20,
-            tolerance_grad=1e-12,
-            tolerance_change=1e-15,
-            history_size=50,
-            line_search_fn="strong_wolfe",
-        )
-    if plan.optimizer == "sgd":
-        momentum = plan.momentum
-        return torch.optim.SGD(parameters, lr=rate, momentum=momentum, nesterov=momentum > 0, weight_decay=decay)
-    if plan.optimizer == "adamw":
-        # Fused: the default loop of small operations takes a sixth of a step.
-        return torch.optim.AdamW(parameters, lr=rate, weight_decay=decay, fused=True)
-    return torch.optim.Adam(parameters, lr=rate, weight_decay=decay)
 
 
 def _copied(model: Any) -> dict[str, Tensor]:

@@ -196,7 +196,7 @@ class Gradient:
         request = with_axes(request)
         task = build(request, self)
         outcome = self.train(task, request.seed, request.verbose)
-        request.statistics.derived["trace"] = outcome.trace
+        request.statistics.trace = outcome.trace
         record = FitRecord(
             solver_settings=settings_of(outcome.plan),
             estimator=task.prefix_sum.estimator,

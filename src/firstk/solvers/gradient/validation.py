@@ -9,15 +9,6 @@ from torch import Tensor
 
 from firstk.exceptions import InvalidInputError
 from firstk.solvers.gradient.processes import SingleProcess
-from firstk.solvers.gradient.settings import Gradient
-
-
-def validation_share(settings: Gradient, linear: bool) -> float:
-    """Return the share of the rows to hold out: "auto" is 0.1 if `patience` is set, else 0."""
-    patience = settings.patience
-    if settings.validation != "auto":
-        return float(settings.validation)
-    return 0.1 if patience not in (None, "auto") or (patience == "auto" and not linear) else 0.0
 
 
 def held_out(
@@ -68,16 +59,3 @@ def held_out(
         "held_numbers": mine,
         "counts": (n - held, held),
     }
-
-
-def _by_weight(held: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """Resample these rows in proportion to their weights, so that their plain loss estimates the weighted one."""
-    among, weighty = (int(part.count_nonzero()) for part in (weight[held], weight))
-    if not 1 <= among < weighty:
-        raise InvalidInputError(
-            f"Training and the {len(held)} rows held out for validation both need rows with weight. Got "
-            f"{weighty} of them, {among} held out. Train on all rows: solver=Gradient(validation=0, patience=None)."
-        )
-    shares = weight[held].double().cumsum(0)
-    points = (torch.arange(len(held), dtype=torch.float64) + 0.5) / len(held) * shares[-1]
-    return held[torch.searchsorted(shares, points).clamp_max(len(held) - 1)]

@@ -1,4 +1,4 @@
-"""Methods of alignment, which bring the vectors of two models together: one file per method, one line in the registry.
+"""Methods of alignment, which bring the vectors of two models together: one file per family, one line in the registry.
 
 A method turns cross moments into translations and an ordered shared code (`firstk.contracts.AlignmentMethod`).
 """
@@ -8,15 +8,10 @@ from __future__ import annotations
 from firstk._base.checks import Registry
 from firstk.contracts import AlignmentMethod
 from firstk.upgrade.methods._linear import ClosedFormMethod, from_translations, with_shared_code
-from firstk.upgrade.methods.cca import CCA
-from firstk.upgrade.methods.lambda_orthogonal import LambdaOrthogonal
-from firstk.upgrade.methods.low_rank_affine import LowRankAffine
-from firstk.upgrade.methods.procrustes import Procrustes
-from firstk.upgrade.methods.procrustes_ridge import ProcrustesRidge
-from firstk.upgrade.methods.reduced_rank import ReducedRank
-from firstk.upgrade.methods.residual_mlp import ResidualMLP
-from firstk.upgrade.methods.ridge import Ridge
-from firstk.upgrade.methods.whitened_ridge import WhitenedRidge
+from firstk.upgrade.methods.cca import CCA, WhitenedRidge
+from firstk.upgrade.methods.procrustes import LambdaOrthogonal, Procrustes, ProcrustesRidge
+from firstk.upgrade.methods.ridge import ReducedRank, Ridge
+from firstk.upgrade.methods.trained import LowRankAffine, ResidualMLP
 
 REGISTRY: Registry[AlignmentMethod] = Registry(
     "method",

@@ -148,20 +148,3 @@ def inverse(values: np.ndarray) -> np.ndarray:
     """Return 1 / values; zero where a value is rounding."""
     kept = values > _RANK * values.max(initial=0.0)
     return np.divide(1.0, values, out=np.zeros_like(values), where=kept)
-
-
-def rotation(moments: CrossMoments) -> tuple[np.ndarray, float]:
-    """Return R of shape (p, q) that turns old vectors into new ones, and the sum of the singular values of the cross.
-
-    ``R = U V^T`` with ``E[a b^T] = U S V^T`` (Schoenemann 1966), a and b centred. Directions beyond the rank of
-    ``E[a b^T]`` are turned into nothing: their singular vectors are rounding, and change with the order of rows.
-    """
-
-    def compute() -> tuple[np.ndarray, float]:
-        U, sizes, Vt = np.linalg.svd(moments.cross, full_matrices=False)
-        rounding = sizes[0] * max(moments.p, moments.q) * np.finfo(np.float64).eps
-        # n rows about their mean span n - 1 dimensions; in float32, what is beyond is larger than this rounding.
-        rank = min(int((sizes > rounding).sum()), moments.rows - 1)
-        return U[:, :rank] @ Vt[:rank], float(sizes[:rank].sum())
-
-    return moments.once("rotation", compute)

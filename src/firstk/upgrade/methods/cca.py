@@ -1,4 +1,4 @@
-"""Regularized canonical correlations: the ordered code that two models share."""
+"""Regularized canonical correlations, the ordered code that two models share; and ridge regression between them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from firstk.contracts import AlignmentRows, AlignmentSolution
 from firstk.encoder import AffineMap
 from firstk.moments import CrossMoments
 from firstk.upgrade.methods._linear import ClosedFormMethod, inverse, shrunk_values, to_scale
+from firstk.upgrade.methods.procrustes import ProcrustesRidge
+from firstk.upgrade.methods.ridge import ridge_map
 
 SHRINKAGES = (0.7, 0.5, 0.3, 0.2, 0.1, 0.05)
 
@@ -81,6 +83,55 @@ class CCA(ClosedFormMethod):
         return moments if self.center else moments.about_zero()
 
 
+@dataclass(frozen=True)
+class WhitenedRidge(ClosedFormMethod):
+    """``min (1 - a) E|W^T a - D^-1/2 b|^2 + a c |W|^2``: old vectors predict new ones that are whitened in part.
+
+    Parameters
+    ----------
+    shrinkage : float in [0, 1] or "auto"
+        a, of the second moments C of the old vectors, as in :class:`Ridge`; c is their mean eigenvalue.
+    whitening : float in [0, 1] or "auto"
+        w: ``D = w E[b b^T] + (1 - w) d I`` with d the mean eigenvalue of ``E[b b^T]``. 0 leaves the new vectors as they
+        are, which is ridge regression; 1 gives all of their directions the same variance.
+
+    Notes
+    -----
+    ``W = ((1 - a) C + a c I)^-1 (1 - a) E[a b^T] D^-1/2``, moments about zero, as in :class:`CCA`. A store is searched
+    by cosines of ``W^T a`` with ``D^-1/2 b``: directions in which all new vectors are large count less.
+
+    With ``C_a^-1/2 (1 - a) E[a b^T] D^-1/2 = U diag(rho) V^T``, C_a the shrunk C, the prediction is
+    ``V diag(rho) U^T C_a^-1/2 a``. The ordered code is ``rho U^T C_a^-1/2 a`` of old vectors and ``V^T D^-1/2 b`` of
+    new ones: cosines of the whole code order a store as those of the prediction do, and no k directions have more
+    agreement of the two than the first k. In CCA both sides are scaled by ``rho^t``; inner products are those of
+    ``t = 1/2``, and the norms of the old codes differ. Translations are those of :class:`ProcrustesRidge`.
+    """
+
+    shrinkage: float | Literal["auto"] = "auto"
+    whitening: float | Literal["auto"] = "auto"
+
+    name: ClassVar[str] = "whitened_ridge"
+    grid: ClassVar[dict[str, tuple[float, ...]]] = {"shrinkage": (0.5, 0.3, 0.1, 0.03, 0.01), "whitening": (0.3,)}
+
+    def solve(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> AlignmentSolution:
+        """Solve for cross moments."""
+        second, a = moments.about_zero(), float(self.shrinkage)
+        old, new, rho = canonical_directions(second, a, 1.0 - float(self.whitening))
+        to_new, to_old = self.translating(moments), self.translating(moments.exchanged())
+        return AlignmentSolution(to_new, to_old, _about_zero(rho[:, None] * old), _about_zero(new), rho)
+
+    def comparing(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> tuple[AffineMap, AffineMap]:
+        """Return the prediction of whitened new vectors, and these."""
+        second = moments.about_zero()
+        values, Q = second.new_eigen
+        whiten = Q * np.sqrt(inverse(shrunk_values(values, 1.0 - float(self.whitening))))
+        return _about_zero((ridge_map(second, float(self.shrinkage)) @ whiten).T), _about_zero(whiten.T)
+
+    def translating(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> AffineMap:
+        """Return the translation of old vectors."""
+        return ProcrustesRidge(self.shrinkage).translating(moments)
+
+
 def canonical_directions(
     moments: CrossMoments, shrinkage: float, new_shrinkage: float | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -106,3 +157,8 @@ def canonical_directions(
 def _shrunk(eigen: tuple[np.ndarray, np.ndarray], shrinkage: float) -> np.ndarray:
     values, vectors = eigen
     return (vectors * shrunk_values(values, shrinkage)) @ vectors.T
+
+
+def _about_zero(weight: np.ndarray) -> AffineMap:
+    d, p = weight.shape
+    return AffineMap(np.zeros(p), weight, np.zeros(d))

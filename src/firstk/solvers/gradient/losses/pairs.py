@@ -25,7 +25,7 @@ Codes = tuple[Tensor, Tensor]  # of the left and of the right sides
 
 
 class PairObjective(Protocol):
-    """Methods this loss needs from its objective besides the contract; see :class:`firstk.objectives.Pairs`."""
+    """Methods this loss needs beside the contract; see :class:`firstk.objectives.PairSimilarity`."""
 
     def mixed_scores(self, rows: Rows, over_all: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """Return the scores to train on; `over_all` gathers a column from all processes."""

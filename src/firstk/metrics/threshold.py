@@ -1,24 +1,26 @@
-"""The cut-off on short codes that stands for a cosine of the raw vectors, with what it gets wrong."""
+"""What cosines of short codes say of those of the raw vectors: a cut-off with what it gets wrong, and estimates."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import isotonic_regression
 
 from firstk._base.checks import bad_parameter, check_prefix, is_real
 from firstk._base.rows import unit_rows
 from firstk.data.task import Rows, Search
-from firstk.encoder.fitted import check_fitted
+from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.exceptions import InvalidInputError
 from firstk.quality.paired import DRAWS, interval
 
 # Steps of a cut-off between -1 and 1, and pairs that are compared at a time.
 STEPS, _BLOCK = 20_000, 1 << 22
-# Rows whose pairs are looked at.
-MOST_ROWS = 1000
+# Rows whose pairs are looked at; results of each that estimates learn from, and groups that these are averaged in.
+MOST_ROWS, RESULTS, GROUPS = 1000, 10, 64
 
 
 @dataclass(frozen=True)
@@ -89,28 +91,12 @@ def matched_threshold(encoder: Any, data: Rows | Search, cosine: float, k: int) 
     owner, fitted = "matched_threshold", check_fitted(encoder, "matched_threshold")
     if not is_real(cosine) or not -1 <= cosine <= 1:
         raise bad_parameter("cosine", owner, "a number in [-1, 1]", cosine)
-    if not isinstance(data, (Rows, Search)):
-        raise bad_parameter("data", owner, "Rows or a Search, whose rows can be compared", type(data).__name__)
-    k = check_prefix(k, fitted.d, owner)
-    search = isinstance(data, Search)
-    asked: Any = data.queries if isinstance(data, Search) else data.X
-    raw_asked, raw_stored = (unit_rows(fitted.vectors(X, owner=owner)) for X in (asked, data.stored))
-    code_asked = unit_rows(fitted.coordinates(asked, k, side="query" if search else "document", owner=owner))
-    code_stored = unit_rows(fitted.coordinates(data.stored, k, owner=owner))
-    alone = not search and data.reference is None  # type: ignore[union-attr]
-    picked = np.unique(np.linspace(0, len(raw_asked) - 1, min(len(raw_asked), MOST_ROWS)).round().astype(int))
+    picked, cosines = _cosines(fitted, data, k, owner)
 
     def pairs(rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield whether pairs match by their raw cosines, and the steps of their codes' cosines."""
-        size = max(1, _BLOCK // len(raw_stored))
-        for start in range(0, len(rows), size):
-            part = rows[start : start + size]
-            matched = raw_asked[part] @ raw_stored.T >= cosine
-            short = code_asked[part] @ code_stored.T
-            step = np.clip((short + 1) / 2 * STEPS, 0, STEPS).astype(np.int64)
-            if alone:  # a row is no pair with itself
-                matched[np.arange(len(part)), part], step[np.arange(len(part)), part] = False, 0
-            yield matched, step
+        for raw, short in cosines(rows):
+            yield raw >= cosine, np.clip((short + 1) / 2 * STEPS, 0, STEPS).astype(np.int64)
 
     counts, matches = np.zeros(STEPS + 1, dtype=np.int64), 0
     for matched, step in pairs(picked[::2]):
@@ -141,3 +127,78 @@ def matched_threshold(encoder: Any, data: Rows | Search, cosine: float, k: int) 
         float(cosine), k, 2 * cut / STEPS - 1, float(rate(1, whole)), float(rate(2, whole)), ends[0], ends[1],  # type: ignore[arg-type]
         int(whole[2]),
     )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Estimates of raw cosines from those of codes; made by `calibration`, called with scores."""
+
+    scores: np.ndarray
+    raw: np.ndarray
+
+    def __call__(self, scores: ArrayLike) -> np.ndarray:
+        """Return the mean raw cosine of results with such scores; beyond those that were seen, the nearest."""
+        return np.interp(np.asarray(scores, dtype=np.float64), self.scores, self.raw)
+
+
+def calibration(encoder: Any, data: Rows | Search, k: int) -> Calibration:
+    """Return what estimates the raw cosine of a search result from the cosine of its codes of k coordinates.
+
+    Results have high cosines because they were chosen by them: raw cosines of the same pairs are lower. Estimates are
+    means over the results of held-out rows (queries) in groups of about equal scores, made ascending (isotonic
+    regression).
+
+    Parameters
+    ----------
+    encoder, data, k
+        As in `matched_threshold`.
+
+    Examples
+    --------
+    >>> from firstk import PrefixEncoder, Rows
+    >>> from firstk.data import load_digits
+    >>> digits = load_digits()
+    >>> encoder = PrefixEncoder(32).fit(digits.X_train)
+    >>> raw_cosine = calibration(encoder, Rows(digits.X_test, reference=Rows(digits.X_train)), k=8)
+    >>> raw_cosine([0.95, 0.99]).round(2)
+    array([0.94, 0.96])
+    """
+    picked, cosines = _cosines(check_fitted(encoder, "calibration"), data, k, "calibration")
+    found = []
+    for raw, short in cosines(picked):
+        best = np.argpartition(-short, min(RESULTS, short.shape[1]) - 1, axis=1)[:, :RESULTS]
+        found.append(np.stack([np.take_along_axis(side, best, axis=1).ravel() for side in (short, raw)]))
+    scores, values = np.concatenate(found, axis=1)
+    seen = np.isfinite(scores)  # a row is no result of itself
+    order = np.argsort(scores[seen], kind="stable")
+    groups = [np.array_split(part[seen][order], min(GROUPS, len(order))) for part in (scores, values)]
+    means = [np.array([group.mean(dtype=np.float64) for group in side]) for side in groups]
+    return Calibration(means[0], isotonic_regression(means[1]).x)
+
+
+def _cosines(
+    fitted: FittedEncoder, data: Rows | Search, k: int, owner: str
+) -> tuple[np.ndarray, Callable[[np.ndarray], Iterator[tuple[np.ndarray, np.ndarray]]]]:
+    """Return rows to ask with, and what yields the cosines of pairs of some of them: raw, and of codes."""
+    if not isinstance(data, (Rows, Search)):
+        raise bad_parameter("data", owner, "Rows or a Search, whose rows can be compared", type(data).__name__)
+    k = check_prefix(k, fitted.d, owner)
+    search = isinstance(data, Search)
+    asked: Any = data.queries if isinstance(data, Search) else data.X
+    raw_asked, raw_stored = (unit_rows(fitted.vectors(X, owner=owner)) for X in (asked, data.stored))
+    code_asked = unit_rows(fitted.coordinates(asked, k, side="query" if search else "document", owner=owner))
+    code_stored = unit_rows(fitted.coordinates(data.stored, k, owner=owner))
+    alone = not search and data.reference is None  # type: ignore[union-attr]
+    picked = np.unique(np.linspace(0, len(raw_asked) - 1, min(len(raw_asked), MOST_ROWS)).round().astype(int))
+
+    def cosines(rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        size = max(1, _BLOCK // len(raw_stored))
+        for start in range(0, len(rows), size):
+            part = rows[start : start + size]
+            both = raw_asked[part] @ raw_stored.T, code_asked[part] @ code_stored.T
+            if alone:  # a row is no pair with itself
+                for side in both:
+                    side[np.arange(len(part)), part] = -np.inf
+            yield both
+
+    return picked, cosines

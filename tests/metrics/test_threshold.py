@@ -1,11 +1,12 @@
-"""The cut-off on short codes for a raw cosine, against a loop over all pairs."""
+"""The cut-off on short codes for a raw cosine, against a loop over all pairs; estimates against new rows."""
 
 import numpy as np
 import pytest
+from sklearn.isotonic import IsotonicRegression
 
 from firstk import PrefixEncoder, Rows, Search
-from firstk.advice.threshold import matched_threshold
 from firstk.exceptions import InvalidInputError
+from firstk.metrics import calibration, matched_threshold, nearest_neighbors
 from firstk.objectives import Similarity
 
 
@@ -64,3 +65,42 @@ def test_a_cosine_that_no_pair_has_is_refused(task):
     encoder, X, _ = task
     with pytest.raises(InvalidInputError, match="nothing to match"):
         matched_threshold(encoder, Rows(X), 1.0, k=3)
+
+
+def test_an_encoder_says_its_thresholds(task):
+    encoder, X, reference = task
+    assert encoder.threshold(0.8, 3, X, reference) == matched_threshold(
+        encoder, Rows(X, reference=Rows(reference)), 0.8, 3
+    )
+    assert encoder.threshold(0.8, 3, X) == matched_threshold(encoder, Rows(X), 0.8, 3)
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_estimates_have_the_mean_of_raw_cosines_of_new_results(alone):
+    rng = np.random.default_rng(1)
+    X = (rng.normal(size=(4000, 24)) * np.arange(1, 25) ** -0.4).astype(np.float32)
+    encoder = PrefixEncoder(24, objective=Similarity(keep="dot_products")).fit(X)
+    known, new, stored = X[:500], X[500:900], X[900:]
+    data = Rows(X[:3000]) if alone else Rows(known, reference=Rows(stored))
+
+    estimate = calibration(encoder, data, k=6)
+
+    short, held = (encoder.encode_document(part)[:, :6] for part in (new, stored))
+    rows = nearest_neighbors(held, short, 10)
+    scores = np.take_along_axis(unit(short) @ unit(held).T, rows, axis=1)
+    raw = np.take_along_axis(unit(new) @ unit(stored).T, rows, axis=1)
+    assert (scores - raw).mean() > 0.2, "cosines of short codes are far too high"
+    assert abs((estimate(scores) - raw).mean()) < 0.02
+    assert (np.diff(estimate(np.linspace(-1, 1, 100))) >= 0).all()
+
+
+def test_estimates_by_loops(task):
+    encoder, X, reference = task
+    estimate = calibration(encoder, Rows(X, reference=Rows(reference)), k=3)
+    short = unit(encoder.encode_document(X)[:, :3]) @ unit(encoder.encode_document(reference)[:, :3]).T
+    raw = unit(X) @ unit(reference).T
+    pairs = np.array(sorted((short[i, j], raw[i, j]) for i in range(60) for j in np.argsort(-short[i])[:10]))
+    groups = np.array([group.mean(axis=0) for group in np.array_split(pairs, 64)])
+    expected = IsotonicRegression().fit_transform(*groups.T)
+    np.testing.assert_allclose(estimate(groups[:, 0]), expected, atol=1e-4)
+    assert estimate(-1.0) == pytest.approx(expected[0], abs=1e-4)

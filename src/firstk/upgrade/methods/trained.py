@@ -1,9 +1,13 @@
-"""Training of maps from old to new vectors, with PyTorch: AdamW on squared errors, stopped early on held-out pairs."""
+"""Maps from old to new vectors that PyTorch trains, the adapters of Drift-Adapter (arXiv 2509.23471).
+
+AdamW on squared errors, stopped early on held-out pairs.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -11,10 +15,11 @@ import numpy as np
 from firstk._base.checks import bad_parameter, is_int, is_real, require
 from firstk._base.progress import progress_bar
 from firstk.contracts import AlignmentRows, AlignmentSolution
-from firstk.encoder import AffineMap
+from firstk.encoder import AffineMap, TrainedMLP
 from firstk.exceptions import TrainingWarning
 from firstk.moments import CrossMoments
 from firstk.upgrade.methods._linear import as_they_are, with_shared_code
+from firstk.upgrade.methods.procrustes import scaled_rotation
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -67,6 +72,118 @@ class TrainedMethod:
         """Train the translation of old vectors."""
         assert rows is not None
         return self.trained(moments, rows)
+
+
+@dataclass(frozen=True)
+class LowRankAffine(TrainedMethod):
+    """``b = U V^T a + t`` with U and V of r columns, trained on squared errors (Drift-Adapter, arXiv 2509.23471).
+
+    Its optimum is reduced-rank regression (:class:`ReducedRank`), a closed form; here training and early stopping
+    take the place of a ridge. Needs the extra "torch".
+
+    Parameters
+    ----------
+    rank : int
+        r.
+    epochs, batch_size : int
+    learning_rate : float
+    patience : int
+        Epochs without progress on one pair in ten, held out, after which training stops.
+    """
+
+    rank: int = 64
+    epochs: int = 200
+    batch_size: int = 256
+    learning_rate: float = 3e-3
+    patience: int = 10
+
+    name: ClassVar[str] = "low_rank_affine"
+
+    def check(self) -> None:
+        """Raise InvalidInputError for settings out of range."""
+        super().check()
+        if not is_int(self.rank) or self.rank < 1:
+            raise bad_parameter("rank", "LowRankAffine", "a positive int", self.rank)
+
+    def trained(self, moments: CrossMoments, rows: AlignmentRows) -> AffineMap:
+        """Train the map from old vectors to new ones."""
+        torch = require("torch", "torch", f"Alignment by '{self.name}'")
+        rank = min(self.rank, moments.p, moments.q)
+
+        def build() -> nn.Module:
+            layers = torch.nn
+            made: nn.Module = layers.Sequential(
+                layers.Linear(moments.p, rank, bias=False), layers.Linear(rank, moments.q)
+            )
+            return made
+
+        module: Any = fit_module(build, moments, rows, self)
+        old_scale, new_scale = scales(moments)
+        weight = numbers(module[1].weight) @ numbers(module[0].weight) * (new_scale / old_scale)
+        return AffineMap(moments.old_mean, weight, moments.new_mean + new_scale * numbers(module[1].bias))
+
+
+@dataclass(frozen=True)
+class ResidualMLP(TrainedMethod):
+    """``b = s R a + W_2 relu(W_1 a + b_1) + b_2``, trained on squared errors (Drift-Adapter, arXiv 2509.23471).
+
+    The residual connection is the scaled Procrustes rotation, which also takes care of different widths, and W_2 starts
+    at zero: training starts from Procrustes. Needs the extra "torch".
+
+    Parameters
+    ----------
+    hidden : int
+        Width of the hidden layer.
+    epochs, batch_size : int
+    learning_rate : float
+    patience : int
+        Epochs without progress on one pair in ten, held out, after which training stops.
+    """
+
+    hidden: int = 256
+    epochs: int = 200
+    batch_size: int = 256
+    learning_rate: float = 1e-3
+    patience: int = 10
+
+    name: ClassVar[str] = "residual_mlp"
+
+    def check(self) -> None:
+        """Raise InvalidInputError for settings out of range."""
+        super().check()
+        if not is_int(self.hidden) or self.hidden < 1:
+            raise bad_parameter("hidden", "ResidualMLP", "a positive int", self.hidden)
+
+    def trained(self, moments: CrossMoments, rows: AlignmentRows) -> AffineMap:
+        """Train the network beside the rotation."""
+        torch = require("torch", "torch", f"Alignment by '{self.name}'")
+        old_scale, new_scale = scales(moments)
+        straight = scaled_rotation(moments).T
+        skip = torch.tensor((straight * (old_scale / new_scale)).astype(np.float32))
+        layers = torch.nn
+
+        class Residual(layers.Module):  # type: ignore[name-defined]
+            def __init__(self, hidden: int) -> None:
+                super().__init__()
+                self.first = layers.Linear(moments.p, hidden)
+                self.last = layers.Linear(hidden, moments.q)
+                layers.init.zeros_(self.last.weight)
+                layers.init.zeros_(self.last.bias)
+
+            def forward(self, x: Any) -> Any:
+                return x @ skip.T + self.last(torch.relu(self.first(x)))
+
+        def build() -> nn.Module:
+            made: nn.Module = Residual(self.hidden)
+            return made
+
+        module: Any = fit_module(build, moments, rows, self)
+        network = TrainedMLP(
+            (numbers(module.first.weight) / old_scale, numbers(module.last.weight) * new_scale),
+            (numbers(module.first.bias), numbers(module.last.bias) * new_scale),
+            normalize=False,
+        )
+        return AffineMap(moments.old_mean, straight, moments.new_mean, network)
 
 
 def fit_module(
