@@ -212,10 +212,10 @@ class Codebooks:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the bytes of codes, uint8 of shape (n, levels), and what they leave over, (n, m).
 
-        `Z` and `doubt` are those of `decided`; `exact` returns the rows of some numbers without doubt, and is `Z` if not
-        given; `effort` is how many candidates are kept after each byte (`_searched`). Products of matrices decide where
-        their rounding cannot matter; rows for which it could are decided by sums in a fixed order. So bytes do not
-        depend on the rows beside them.
+        `Z` and `doubt` are those of `decided`; `exact` returns the rows of some numbers without doubt, those of `Z` if
+        not given; `effort` is how many candidates are kept after each byte (`_searched`). Products of matrices decide
+        where their rounding cannot matter; rows for which it could are decided by sums in a fixed order. So bytes do
+        not depend on the rows beside them.
         """
         Z = np.asarray(Z, dtype=np.float64)
         exact = Z.__getitem__ if exact is None else exact
