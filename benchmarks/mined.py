@@ -204,7 +204,7 @@ def partner_ndcg(
     gains = 1.0 / np.log2(np.arange(2, at + 2))
     counts = (truth >= 0).sum(axis=1)
     ideal = np.cumsum(gains)[np.minimum(counts, at) - 1]
-    blocks = nearest(Z_ref, Z, ks, "cosine", at)
+    blocks = nearest(Z_ref, Z, ks, at)
     values = np.empty((len(Z), len(ks)))
     for rows, places, found in blocks:
         values[rows, places] = (found[..., None] == truth[rows, None, None]).any(axis=3) @ gains

@@ -146,7 +146,8 @@ def main() -> int:
             continue
         with tempfile.TemporaryDirectory() as temporary, addresses(Path(temporary)) as places:
             folder = Path(temporary)
-            prepare(folder, asked.rows)
+            # Files are written so fast that a move of few rows is over before the kill.
+            prepare(folder, asked.rows * (8 if name in ("file", "folder") else 1))
             source = str(folder / "rows.parquet")
             target = places.get(name, str(folder / ("out.parquet" if name == "file" else "out")))
             if way == "from":

@@ -18,7 +18,7 @@ from benchmarks.bytes.tables import RECORD, between
 from firstk._base.atomic_file import atomic_file
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGES = (DOCS / "how-many-bytes.md", DOCS / "choosing-k.md", DOCS / "compared-with.md")
+PAGES = (DOCS / "how-many-bytes.md", DOCS / "compared-with.md")
 BLOCK = re.compile(r"(<!-- table: ([^\n]+?) -->\n)(?:(?!<!-- table: ).)*?(<!-- end -->)", re.DOTALL)
 NAMES = {
     "banking77": "Banking77",

@@ -109,8 +109,10 @@ def _scored(
     for i, encode in fits.items():
         own = [j for j, setting in enumerate(chosen) if setting == i]
         for part, scores in task.score(encode, test, tuple(ks[j] for j in own)).items():
+            _, name, _ = KINDS[_kind(scores)]
             for column, j in enumerate(own):
-                pieces.setdefault(part, {})[j] = scores.column(column)
+                alone = getattr(scores, name)[:, column : column + 1]
+                pieces.setdefault(part, {})[j] = replace(scores, **{name: alone})
     return {part: _joined([columns[j] for j in range(len(ks))]) for part, columns in pieces.items()}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -102,10 +102,6 @@ class Clustered:
     def score(self) -> np.ndarray:
         """Return the V-measure of each length."""
         return self.resampled(np.ones((self.n, 1)))[0]
-
-    def column(self, i: int) -> Clustered:
-        """Return the clusters of one length."""
-        return replace(self, clusters=self.clusters[:, i : i + 1])
 
     def resampled(self, counts: np.ndarray) -> np.ndarray:
         """Return the V-measure of resampled rows, whose clusters stay as they are."""

@@ -73,14 +73,11 @@ def test_references_are_laid_out_in_blocks_as_at_once():
         -30, 30, (64 * compiled.LANES + 5, 1)
     )
     lengths = np.array([2, 5, 9])
-    tiles, scales = compiled._laid_out(Z, lengths, False)
+    tiles, scales = compiled._laid_out(Z, lengths)
     rows = tiles.transpose(0, 2, 1).reshape(-1, 9)[: len(Z)]
     np.testing.assert_array_equal(rows, _sweep.balanced(Z))
     norms = np.stack([np.linalg.norm(rows[:, :k], axis=1) for k in lengths], axis=1)
     np.testing.assert_allclose(scales.transpose(0, 2, 1).reshape(-1, 3)[: len(Z)], 1 / norms, rtol=1e-12)
-    np.testing.assert_array_equal(
-        compiled._laid_out(Z, lengths, True)[0].transpose(0, 2, 1).reshape(-1, 9)[: len(Z)], Z
-    )
 
 
 def test_how_long_it_takes_is_said_before(searched, tmp_path, monkeypatch):

@@ -115,6 +115,22 @@ def transform() -> Callable[[], object]:
     return lambda: _command("transform", "model", "file.parquet", "--out", "codes.parquet", "-k", "4")
 
 
+def code_index() -> Callable[[], object]:
+    """CodeIndex.fit(X, encoder=encoder, bytes=4).search(X, 3)."""
+    from firstk import CodeIndex, PrefixEncoder
+
+    X = _rows()
+    encoder = PrefixEncoder(8).fit(X).encoder_
+    encoder.quantizer(None)
+    return lambda: CodeIndex.fit(X, encoder=encoder, bytes=4).search(X, 3)
+
+
+def move() -> Callable[[], object]:
+    """Command move of a parquet file to another, with a saved model."""
+    _saved_model()
+    return lambda: _command("move", "file.parquet", "codes.parquet", "--model", "model", "-k", "4")
+
+
 def align() -> Callable[[], object]:
     """Command align of two parquet files with labels."""
     import pyarrow as pa
@@ -133,7 +149,9 @@ def reproduce() -> Callable[[], object]:
     return lambda: _command("reproduce", "bao2020/theorem1", "--out", "results")
 
 
-WALKS = {walk.__name__: walk for walk in (closed_form, gradient, fit, curve, transform, align, reproduce)}
+WALKS = {
+    walk.__name__: walk for walk in (closed_form, gradient, fit, curve, transform, code_index, move, align, reproduce)
+}
 
 
 def modules(walk: str) -> list[str]:

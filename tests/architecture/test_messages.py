@@ -48,7 +48,8 @@ class Parameter:
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
-        ("name their column with vectors=.", "name their column with --vectors."),
+        ("name their column with vectors=.", "name their column with VECTORS:COLUMN."),
+        ("Name one: vectors='x'.", "Name one: VECTORS:x."),
         ("leave them out with nan='drop'.", "leave them out with --nan drop."),
         ("Pass force=True to replace it", "Pass --force to replace it"),
         ("Say ids='a,b' or by_row=True.", "Say --id a,b or --id :row."),
@@ -62,8 +63,9 @@ class Parameter:
     ],
 )
 def test_parameters_of_a_command_become_its_options(said, shown):
-    names = ("vectors", "nan", "force", "label", "relevance", "queries")
-    know_options([*(Parameter(name, f"--{name}") for name in names), Parameter("ids", "--id"), Parameter("k", "-k")])
+    names = ("nan", "force", "label", "relevance", "queries")
+    options = [*(Parameter(name, f"--{name}") for name in names), Parameter("ids", "--id"), Parameter("k", "-k")]
+    know_options([Parameter("source", "source", metavar="VECTORS"), *options])
     assert in_options(said) == shown
     know_options([])
     assert in_options(said) == said

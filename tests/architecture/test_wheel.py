@@ -88,7 +88,7 @@ def test_every_closed_form_works_without_extras(bare, tmp_path):
 
 
 def test_demo_works_without_extras(bare, tmp_path):
-    printed = run(*bare, "-m", "firstk", "demo", "--quiet", cwd=tmp_path)
+    printed = run(*bare, "-m", "firstk", "demo", cwd=tmp_path)
     assert "What to store: " in printed
     assert "With torch" in printed
     assert (tmp_path / "firstk-demo" / "report.html").is_file()

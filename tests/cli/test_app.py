@@ -6,6 +6,7 @@ import subprocess
 import sys
 from importlib.metadata import EntryPoint, entry_points
 
+import click
 import numpy as np
 import pytest
 import typer
@@ -13,7 +14,7 @@ import typer
 from command_line import firstk
 from firstk import __version__
 from firstk.cli._options import read_count
-from firstk.cli.app import COMMANDS, GROUP
+from firstk.cli.app import COMMANDS, GROUP, app
 from firstk.data.files import write_vectors
 
 
@@ -196,7 +197,7 @@ def test_unknown_command_is_wrong_usage():
 
 def test_a_refusal_is_one_sentence(tmp_path):
     (tmp_path / "taken").write_text("a file stands where the folder should be")
-    done = from_outside("demo", "--out", "taken", "--quiet", cwd=tmp_path)
+    done = from_outside("demo", "--out", "taken", cwd=tmp_path)
     assert done.returncode == 1
     assert done.stdout == "", "refused before the work, not after it"
     assert done.stderr.startswith("firstk: ")
@@ -239,6 +240,18 @@ app.main()
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+
+
+def test_there_are_few_options_and_help_of_fit_fits_on_one_screen():
+    group = typer.main.get_command(app)
+    context = click.Context(group)
+    commands = [group.get_command(context, name) for name in group.list_commands(context)]
+    options = [one for each in commands for one in each.params if one.param_type_name == "option"]
+    assert len(options) <= 130
+    fit = group.get_command(context, "fit")
+    shown = fit.get_help(click.Context(fit, info_name="firstk fit", terminal_width=80)).splitlines()
+    assert len(shown) <= 50
+    assert max(map(len, shown)) <= 80
 
 
 def test_help_breaks_no_name_at_a_hyphen():

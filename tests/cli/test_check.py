@@ -65,7 +65,6 @@ def test_old_models_are_checked_against_a_file(place):
         (["model", "wide.npy"], "17 numbers, and the encoder takes 16"),
         (["model", "few.npy"], "at least 64. Got 10"),
         (["model", "same.npy", "-k", "17"], r"int in [1, 16]"),
-        (["model", "same.npy", "--tolerance", "2"], "between 0 and 1"),
         (["model", "same.npy", "--no-such-option"], "No such option"),
     ],
 )

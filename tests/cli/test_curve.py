@@ -13,7 +13,8 @@ import pytest
 
 import command_line
 from firstk import Choice, Fisher, PrefixCurve, PrefixEncoder, Rows, SparsePrefix
-from firstk.advice.evaluation_data import _about_labels
+from firstk.advice.evaluation_data import _about_labels, read_for
+from firstk.advice.inputs import VectorSource
 from firstk.advice.records import Report
 from firstk.data import load_digits
 from firstk.data.precision import PRECISIONS
@@ -268,11 +269,6 @@ def test_rows_that_both_files_share_are_counted(folder, digits, tmp_path, kind):
     assert not any("rows evaluated are in" in note for note in found(folder, *arguments, "train.npz")["notes"])
 
 
-def test_a_part_of_the_held_out_rows_is_enough(folder, fitted):
-    out = found(folder, fitted / "usual", "train.npz", "--label", "label", "--most", "50")
-    assert out["curve"]["n_evaluated"] == 50
-
-
 def test_labels_in_a_file_of_their_own(folder):
     column = found(folder, "fisher", "test.npz", "--label", "label", "--metric", "head_accuracy")
     file = found(folder, "fisher", "test.npy", "--label", "labels.npy", "--metric", "head_accuracy")
@@ -282,12 +278,10 @@ def test_labels_in_a_file_of_their_own(folder):
 
 
 def test_rows_beyond_the_limit_are_drawn(folder, digits):
-    limits = ("--metric", "explained_variance", "--most", "100")
-    out = found(folder, "pca", "test.npz", *limits)
-    assert report(out).held_out == "Evaluated on 100 of 360 rows (drawn at random, seed 0) of test.npz."
+    encoder = PrefixEncoder.load(folder / "pca")
+    task = read_for(encoder.encoder_, VectorSource(folder / "test.npz"), most=100, metric="explained_variance")
     rows = np.sort(np.random.default_rng(0).choice(360, size=100, replace=False))
-    expected = PrefixEncoder.load(folder / "pca").curve(digits.X_test[rows])
-    assert out["curve"]["score"] == pytest.approx(expected.score, abs=1e-6)
+    np.testing.assert_array_equal(task.held_out.X, digits.X_test[rows])
 
 
 def test_baselines_of_explained_variance_fill_in_the_mean(folder, digits):

@@ -15,7 +15,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def run(out):
-    result = CliRunner().invoke(app, ["demo", "--out", str(out), "--quiet"], catch_exceptions=False)
+    result = CliRunner().invoke(app, ["demo", "--out", str(out)], catch_exceptions=False)
     assert result.exit_code == 0
     return result.output
 

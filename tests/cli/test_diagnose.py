@@ -68,8 +68,9 @@ def test_labels_from_a_second_file_and_targets(folder):
     done = firstk("diagnose", "pixels.npy", "--label", "labels.csv:name", "--json", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["classes"] == 10
-    forced = firstk("diagnose", "digits.npz", "--label", "label", "--kind", "targets", "--json", cwd=folder)
-    assert json.loads(forced.stdout)["kind"] == "targets"
+    np.savez(folder / "sizes.npz", vectors=digits.X, size=digits.X.sum(axis=1))
+    measured = firstk("diagnose", "sizes.npz", "--target", "size", "--json", cwd=folder)
+    assert json.loads(measured.stdout)["kind"] == "targets"
 
 
 def last_command(text):
@@ -89,7 +90,7 @@ def awkward(tmp_path):
 
 @pytest.mark.parametrize("options", [["--label", "the label"], []], ids=["labels", "no labels"])
 def test_the_command_at_the_end_runs(awkward, options):
-    done = firstk("diagnose", "my digits.npz", "--vectors", "the pixels", *options, cwd=awkward)
+    done = firstk("diagnose", "my digits.npz:the pixels", *options, cwd=awkward)
     assert done.returncode == 0, done.stderr
     fitted = firstk(*last_command(done.stdout), "--quiet", cwd=awkward)
     assert fitted.returncode == 0, fitted.stderr
@@ -138,7 +139,6 @@ def test_nan_is_refused_with_its_row_or_dropped(folder):
         (["missing.parquet"], "There is no file"),
         (["empty.npy"], "empty"),
         (["digits.npz", "--label", "intent"], "intent"),
-        (["digits.npz", "--kind", "class", "--label", "label"], "--kind must be"),
         (["one.npy"], "at least two rows"),
         (["digits.npz", "--label", "label", "--pairs", "pairs.npz"], "Pairs have scores, not labels"),
     ],

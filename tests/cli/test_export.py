@@ -73,9 +73,7 @@ def test_programs_without_firstk(target, job, firstk):
     again = firstk("export", "model", "--to", target, "-o", f"out/{PROGRAMS[target]}", cwd=folder)
     assert again.code == 1
     assert "--force" in again.err
-    again = firstk(
-        "export", "model", "--to", target, "--documents", "documents.npy", "-o", f"b/{PROGRAMS[target]}", cwd=folder
-    )
+    again = firstk("export", "model", "documents.npy", "--to", target, "-o", f"b/{PROGRAMS[target]}", cwd=folder)
     assert "holds the encoder alone" in again.err
 
 
@@ -94,7 +92,7 @@ def test_sql_for_duckdb_and_other_names(job, firstk):
 def test_faiss(job, firstk):
     faiss = pytest.importorskip("faiss", reason="needs the extra 'search'")
     folder, encoder, digits = job
-    arguments = ("--documents", "documents.npy", "-k", 12, "-o", "documents.faiss", "--json")
+    arguments = ("documents.npy", "-k", 12, "-o", "documents.faiss", "--json")
     done = firstk("export", "model", "--to", "faiss:HNSW16", *arguments, cwd=folder)
     assert done.code == 0, done.err
     facts = json.loads(done.out)
@@ -111,7 +109,7 @@ def test_faiss_returns_the_ids_of_the_documents(job, firstk):
     X = digits.X_train[:40].astype(np.float32)
     numbers, names = np.arange(40)[::-1] * 5, [f"doc {i}" for i in range(40)]
     write_vectors(folder / "named.npz", X, {"id": numbers, "name": np.array(names), "twice": numbers // 10})
-    export = ("export", "model", "--to", "faiss", "--documents", "named.npz", "-o")
+    export = ("export", "model", "named.npz", "--to", "faiss", "-o")
 
     done = firstk(*export, "numbers.faiss", cwd=folder)
     assert "Searches return the numbers of column 'id'." in done.out, done.err
@@ -138,11 +136,11 @@ def test_faiss_returns_the_ids_of_the_documents(job, firstk):
     ("arguments", "sentence"),
     [
         (("--to", "csv", "-o", "a"), "one of 'faiss', 'js', 'numpy', 'onnx', 'sql'"),
-        (("--to", "faiss", "-o", "a"), "--documents"),
-        (("--to", "onnx", "--documents", "documents.npy", "-o", "a"), "encoder alone"),
+        (("--to", "faiss", "-o", "a"), "firstk export MODEL VECTORS"),
+        (("documents.npy", "--to", "onnx", "-o", "a"), "encoder alone"),
         (("--to", "onnx", "-k", "99", "-o", "a"), "[1, 53]"),
         (("--to", "onnx", "-o", "model"), "is a folder"),
-        (("--to", "faiss", "--documents", "missing.npy", "-o", "a"), "missing.npy"),
+        (("missing.npy", "--to", "faiss", "-o", "a"), "missing.npy"),
     ],
 )
 def test_refusals_are_one_sentence_and_leave_nothing(arguments, sentence, job, firstk):

@@ -70,9 +70,7 @@ def folder(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def fisher(folder):
     out = folder / "model"
-    printed = run(
-        "fit", folder / "digits.npz", "--objective", "fisher", "--label", "label", "--image", "8x8", "-o", out
-    )
+    printed = run("fit", folder / "digits.npz", "--objective", "fisher", "--label", "label", "-o", out)
     return out, printed
 
 
@@ -112,7 +110,6 @@ def test_the_folder_holds_a_model_its_card_and_its_study(fisher):
     out, _ = fisher
     assert {file.name for file in out.iterdir()} == {"config.json", "model.safetensors", "README.md", "study.json"}
     found = report_of(out)
-    assert found.images.shape == (8, 8)
     assert found.facts["rows fitted on"] == 1438
     assert "359 held-out rows of digits.npz" in found.held_out
 
@@ -165,32 +162,33 @@ def test_nothing_held_out_is_no_study(folder):
 @pytest.mark.parametrize(
     ("arguments", "files"),
     [
-        (["--objective", "fisher", "--label", "label", "--vectors", "vectors"], {"TEST": "test.npz"}),
-        (["--objective", "fisher", "--label", "labels.npy"], {"TEST": "digits.npz", "TEST_LABELS": "labels.npy"}),
+        (["digits.npz:vectors", "--objective", "fisher", "--label", "label"], {"TEST:vectors": "test.npz:vectors"}),
         (
-            ["--objective", "similarity", "--pairs", "pairs.npz", "--id", ":row"],
+            ["digits.npz", "--objective", "fisher", "--label", "labels.npy"],
+            {"TEST": "digits.npz", "TEST_LABELS": "labels.npy"},
+        ),
+        (
+            ["digits.npz", "--objective", "similarity", "--pairs", "pairs.npz", "--id", ":row"],
             {"TEST": "digits.npz", "TEST_PAIRS": "pairs.npz"},
         ),
-        ([], {"TEST": "test.npz"}),
+        (["digits.npz"], {"TEST": "test.npz"}),
     ],
     ids=["label", "labels", "pairs", "nothing"],
 )
 def test_the_command_for_rows_of_ones_own_works_as_it_is_printed(folder, monkeypatch, arguments, files):
     monkeypatch.chdir(folder)
-    printed = run("fit", "digits.npz", *arguments, "--components", 4, "--held-out", 0, "-o", "plain-model", "--force")
+    printed = run("fit", *arguments, "--components", 4, "--held-out", 0, "-o", "plain-model", "--force")
     words = shlex.split(next(line for line in printed.splitlines() if line.startswith("  firstk curve")))
-    assert words[:4] == ["firstk", "curve", "plain-model", "TEST"]
+    assert words[:4] == ["firstk", "curve", "plain-model", next(iter(files))]
     assert "Evaluated on" in run(*(files.get(word, word) for word in words[1:]))
 
 
 def test_labels_may_come_from_a_second_file(folder, fisher):
     run(
         "fit",
-        folder / "digits.npz",
+        f"{folder / 'digits.npz'}:vectors",
         "--objective",
         "fisher",
-        "--vectors",
-        "vectors",
         "--label",
         folder / "labels.npy",
         "-o",
@@ -342,20 +340,11 @@ def test_parquet_with_text_labels(folder):
     pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'firstk[tables]'")
     digits = load_digits()
     names = np.array(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"])
-    write_vectors(folder / "text.parquet", digits.X, {"name": names[digits.y]})
-    run(
-        "fit",
-        folder / "text.parquet",
-        "--objective",
-        "fisher",
-        "--label",
-        "name",
-        "--image",
-        "8x8",
-        "-o",
-        folder / "text",
-    )
-    assert set(report_of(folder / "text").images.names) <= set(names)
+    write_vectors(folder / "text.parquet", digits.X, {"name": names[digits.y]}, name="pixels")
+    run("fit", folder / "text.parquet", "--objective", "fisher", "--label", "name", "-o", folder / "text")
+    images = report_of(folder / "text").images
+    assert images.shape == (8, 8)
+    assert set(images.names) <= set(names)
 
 
 # -- refusals --------------------------------------------------------------------------------------------------
@@ -380,9 +369,6 @@ def test_parquet_with_text_labels(folder):
             ["digits.npz", "--objective", "fisher", "--label", "label", "--set", "objective.shrinkage=much"],
             "None, 'auto' or a number in [0, 1]",
         ),
-        (["digits.npz", "--image", "9x9"], "9x9 have 81 values"),
-        (["digits.npz", "--image", "eight"], "28x28"),
-        (["digits.npz", "--image", "4x4x4"], "28x28"),
         (["digits.npz", "--components", "65"], "an int in [1, 64]"),
         (["digits.npz", "--held-out", "1.5"], "a share of the rows"),
         (["digits.npz", "--held-out", "nowhere.npz"], "nowhere.npz"),
@@ -407,9 +393,7 @@ def test_bad_input_is_a_sentence_and_leaves_nothing(folder, monkeypatch, argumen
 def test_rows_with_nan_are_dropped_on_request(folder):
     printed = run(
         "fit",
-        folder / "broken.npz",
-        "--vectors",
-        "vectors",
+        f"{folder / 'broken.npz'}:vectors",
         "--nan",
         "drop",
         "--components",

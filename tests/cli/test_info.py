@@ -135,25 +135,19 @@ def test_help_shows_an_example():
     assert "Example: firstk info model/" in done.stdout
 
 
-def test_debug_names_versions_processor_and_blas_and_no_file():
+def test_without_a_model_it_names_versions_processor_and_blas_and_no_file():
     import os
 
     import numpy as np
 
-    done = firstk("info", "--debug")
+    done = firstk("info")
     assert done.returncode == 0
     assert f"numpy: {np.__version__}" in done.stdout
     assert "blas: " in done.stdout
     assert f"cores: {os.cpu_count()}" in done.stdout
     assert os.path.expanduser("~") not in done.stdout
-    facts = json.loads(firstk("info", "--debug", "--json").stdout)
+    facts = json.loads(firstk("info", "--json").stdout)
     assert facts["numpy"] == np.__version__
-
-
-def test_without_a_model_it_says_what_to_name():
-    done = firstk("info")
-    assert done.returncode == 1
-    assert "firstk info MODEL" in done.stderr
 
 
 def test_an_address_that_cannot_be_reached_is_a_message(monkeypatch):

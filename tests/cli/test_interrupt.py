@@ -59,7 +59,7 @@ def without_marks(said):
 
 FIT = ("fit", "digits.npz", "--label", "label", "--objective", "fisher", "-o", "fitted")
 WORK = {
-    "demo": (("demo", "--out", "out", "--quiet"), "firstk.advice.evaluate", "per_row_scores"),
+    "demo": (("demo", "--out", "out"), "firstk.advice.evaluate", "per_row_scores"),
     "fit": (FIT, "firstk.advice.evaluate", "per_row_scores"),
     "transform": (
         ("transform", "model", "digits.npz", "-o", "short.npz"),
@@ -82,7 +82,7 @@ def test_ctrl_c_is_one_sentence_and_leaves_nothing(folder, command):
 @pytest.mark.parametrize(
     "arguments",
     [
-        pytest.param(("demo", "--out", "out", "--quiet"), id="demo", marks=pytest.mark.full),
+        pytest.param(("demo", "--out", "out"), id="demo", marks=pytest.mark.full),
         pytest.param((*FIT[:5], "classification", *FIT[6:], "--quiet"), id="fit"),
     ],
 )

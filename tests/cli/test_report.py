@@ -147,7 +147,7 @@ def test_a_page_that_cannot_be_written_is_told_before_the_work(home, tmp_path):
 
 def test_a_choice_that_is_out_of_reach_still_gives_the_page(home, tmp_path):
     out = tmp_path / "page.html"
-    options = ("--metric", "recall@10", "--keep", 1.0, "--most", 200, "--quiet", "--report", out)
+    options = ("--metric", "recall@10", "--keep", 1.0, "--quiet", "--report", out)
     said = run("curve", home / "short", home / "docs.npz", *options)
     title, first, *lines = words_of(out)
     assert first.startswith(said.splitlines()[0])

@@ -1,4 +1,4 @@
-"""``firstk reproduce`` on a toy: what it prints, its JSON, and its error messages."""
+"""``firstk reproduce`` on a toy: what it prints, and its error messages."""
 
 from __future__ import annotations
 
@@ -47,16 +47,9 @@ def test_a_run_prints_claims_and_writes_the_page(specs, tmp_path):
     assert (tmp_path / "results" / "smoke" / "index.html").is_file()
 
 
-def test_json_is_one_document(specs, tmp_path):
-    done = reproduce("toys/fig1", "--specs", specs, "--out", tmp_path, "--json")
-    claims = json.loads(done.stdout)["claims"]
-    assert [(c["experiment"], c["id"], c["measured"], c["held"]) for c in claims] == [("toys/fig1", "s", 5.0, False)]
-
-
 def test_wrong_arguments_give_an_error_message(specs, tmp_path):
     for arguments, message in [
         (("toys/fig7", "--specs", specs), "There is no experiment 'toys/fig7'"),
-        (("--specs", specs), "Name what to reproduce"),
         (("all", "--specs", tmp_path / "none"), "holds no experiments"),
         (("all", "--specs", specs, "--tier", "huge"), "The 'tier' parameter"),
     ]:
@@ -104,7 +97,7 @@ def test_a_terminated_run_keeps_what_was_finished(specs, tmp_path):
 
 
 def test_the_list_names_every_experiment(specs):
-    done = reproduce("--list", "--specs", specs)
+    done = reproduce("--specs", specs)
     assert done.stdout == "toys/fig1  Squares (Fig. 1; 1 claim)\n"
 
 

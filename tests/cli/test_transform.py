@@ -16,6 +16,7 @@ from firstk.data import load_digits
 from firstk.data.files import open_vectors, write_vectors
 from firstk.data.files.contract import exactly
 from firstk.data.precision import PRECISIONS
+from firstk.data.samples import write_sample
 
 pytest.importorskip("pyarrow", reason="the extra 'tables' is not installed")
 
@@ -76,10 +77,9 @@ def test_sample_writes_every_format(tmp_path, digits, ending):
 
 
 def test_sample_writes_a_part(tmp_path, digits):
-    assert "360 vectors of 64" in done("sample", "digits", "--part", "test", "-o", "t.npz", cwd=tmp_path)
+    assert write_sample("digits", tmp_path / "t.npz", "test")["rows"] == 360
     np.testing.assert_array_equal(open_vectors(tmp_path / "t.npz").read().vectors, digits.X_test)
     assert "'digits'" in refused("sample", "mnist", "-o", "t.npz", cwd=tmp_path)
-    assert "must be one of" in refused("sample", "digits", "--part", "dev", "-o", "t.npz", cwd=tmp_path)
     assert ".parquet" in refused("sample", "digits", "-o", "t.doc", cwd=tmp_path)
 
 
@@ -311,7 +311,7 @@ def test_what_is_refused_is_refused_before_anything_is_written(place, digits):
         (["model", "gone.parquet"], "There is no file 'gone.parquet'"),
         (["gone", "in.parquet"], "is no firstk model"),
         (["model", "in.parquet", "-k", "13"], "an int in [1, 12]"),
-        (["model", "in.parquet", "--vectors", "texts"], "has no column 'texts'. It has: 'pixels', 'label'"),
+        (["model", "in.parquet:texts"], "has no column 'texts'. It has: 'pixels', 'label'"),
         (["model", "in.parquet", "--columns", "intent"], "has no column 'intent'"),
         (["model", "in.parquet", "--precision", "int2"], "'binary', 'embedded', 'float16', 'float32', 'int4', 'int8'"),
         (["model", "in.parquet", "--nan", "keep"], "'drop', 'refuse'"),

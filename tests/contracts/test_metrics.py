@@ -107,7 +107,7 @@ def test_a_score_depends_on_no_other_prefix_length(name, case):
 def test_rows_give_the_score_and_its_resamples(name, case):
     encoder, data = case
     ks = np.array([1, encoder.d])
-    rows = METRICS[name].score(encoder, data, ks)
+    rows = per_row_scores(encoder, data, name, ks)
     assert rows.n == N
     assert rows.score().shape == (2,)
     np.testing.assert_allclose(rows.resampled(np.ones((rows.n, 3))), np.tile(rows.score(), (3, 1)), rtol=1e-9)

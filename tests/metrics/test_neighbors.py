@@ -12,8 +12,6 @@ from firstk.metrics import (
     positive_recall,
 )
 
-SIMILARITIES = ["cosine", "euclidean"]
-
 
 @pytest.fixture(params=["one block", "row by row", "compiled"], autouse=True)
 def _sweeps(request, monkeypatch):
@@ -23,17 +21,15 @@ def _sweeps(request, monkeypatch):
     monkeypatch.setattr("firstk.metrics._sweep.BLOCK_BYTES", 1 if request.param == "row by row" else 1 << 20)
 
 
-def similarities(R, Q, similarity):
+def similarities(R, Q):
     """Similarities of Q to R, larger is nearer, the slow way."""
-    if similarity == "euclidean":
-        return -((Q[:, None, :] - R[None, :, :]) ** 2).sum(axis=2)
     norms = [np.linalg.norm(V, axis=1, keepdims=True) for V in (Q, R)]
     unit = [np.divide(V, n, out=np.zeros_like(V), where=n > 0) for V, n in zip((Q, R), norms, strict=True)]
     return unit[0] @ unit[1].T
 
 
-def order_by_loop(R, Q, similarity, k):
-    return np.argsort(-similarities(R[:, :k], Q[:, :k], similarity), axis=1, kind="stable")
+def order_by_loop(R, Q, k):
+    return np.argsort(-similarities(R[:, :k], Q[:, :k]), axis=1, kind="stable")
 
 
 def clusters(seed, n=90, m=40, d=7, dtype=np.float64):
@@ -45,32 +41,29 @@ def clusters(seed, n=90, m=40, d=7, dtype=np.float64):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("similarity", SIMILARITIES)
-def test_accuracy_equals_the_loop(similarity, dtype):
+def test_accuracy_equals_the_loop(dtype):
     R, y_ref, Q, y = clusters(0, dtype=dtype)
-    expected = [np.mean(y_ref[order_by_loop(R, Q, similarity, k)[:, 0]] == y) for k in range(1, 8)]
+    expected = [np.mean(y_ref[order_by_loop(R, Q, k)[:, 0]] == y) for k in range(1, 8)]
     assert expected[0] < expected[-1]
-    np.testing.assert_allclose(nearest_neighbor_accuracy(R, y_ref, Q, y, similarity=similarity), expected, atol=1e-12)
+    np.testing.assert_allclose(nearest_neighbor_accuracy(R, y_ref, Q, y), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("similarity", SIMILARITIES)
-def test_some_prefix_lengths_only(similarity):
+def test_some_prefix_lengths_only():
     R, y_ref, Q, y = clusters(1)
-    every = nearest_neighbor_accuracy(R, y_ref, Q, y, similarity=similarity)
-    some = nearest_neighbor_accuracy(R, y_ref, Q, y, similarity=similarity, ks=[2, 5, 6])
+    every = nearest_neighbor_accuracy(R, y_ref, Q, y)
+    some = nearest_neighbor_accuracy(R, y_ref, Q, y, ks=[2, 5, 6])
     np.testing.assert_array_equal(some, every[[1, 4, 5]])
 
 
-@pytest.mark.parametrize("similarity", SIMILARITIES)
 @pytest.mark.parametrize("n_ref", [1, 63, 64, 65, 300])
-def test_equal_references_tie_and_the_first_wins(similarity, n_ref):
+def test_equal_references_tie_and_the_first_wins(n_ref):
     rng = np.random.default_rng(2)
     row = rng.normal(size=(1, 20)).astype(np.float32)
     R, Q = np.repeat(row, n_ref, axis=0), rng.normal(size=(30, 20)).astype(np.float32)
     labels, zeros = np.arange(n_ref), np.zeros(30, dtype=int)
     # Only the first reference has label 0: any other winner of the tie scores nothing.
     for ks in (None, [7, 20]):
-        accuracy = nearest_neighbor_accuracy(R, labels, Q, zeros, similarity=similarity, ks=ks)
+        accuracy = nearest_neighbor_accuracy(R, labels, Q, zeros, ks=ks)
         np.testing.assert_array_equal(accuracy, 1)
 
 
@@ -98,33 +91,22 @@ def test_extreme_scales_do_not_overflow():
     np.testing.assert_array_equal(nearest_neighbor_accuracy(R * scale, y_ref, Q * 1e180, y), expected)
 
 
-def test_euclidean_survives_a_large_mean():
-    R, y_ref, Q, y = clusters(5)
-    expected = nearest_neighbor_accuracy(R, y_ref, Q, y, similarity="euclidean")
-    shifted = nearest_neighbor_accuracy(R + 2.0**20, y_ref, Q + 2.0**20, y, similarity="euclidean")
-    np.testing.assert_array_equal(shifted, expected)
-
-
-@pytest.mark.parametrize("similarity", SIMILARITIES)
 @pytest.mark.parametrize("n_ref", [12, 90, 700])
-def test_nearest_neighbors_equal_the_sort(similarity, n_ref):
+def test_nearest_neighbors_equal_the_sort(n_ref):
     R, _, Q, _ = clusters(6, n=n_ref)
     R[5] = R[2]
-    expected = order_by_loop(R, Q, similarity, 7)[:, :10]
-    np.testing.assert_array_equal(nearest_neighbors(R, Q, similarity=similarity), expected)
+    expected = order_by_loop(R, Q, 7)[:, :10]
+    np.testing.assert_array_equal(nearest_neighbors(R, Q), expected)
 
 
-@pytest.mark.parametrize("similarity", SIMILARITIES)
-def test_recall_equals_the_loop(similarity):
+def test_recall_equals_the_loop():
     R, _, Q, _ = clusters(7)
-    truth = nearest_neighbors(R, Q, 6, similarity=similarity)
+    truth = nearest_neighbors(R, Q, 6)
     expected = [
-        np.mean(
-            [len(set(a) & set(b)) / 6 for a, b in zip(order_by_loop(R, Q, similarity, k)[:, :6], truth, strict=True)]
-        )
+        np.mean([len(set(a) & set(b)) / 6 for a, b in zip(order_by_loop(R, Q, k)[:, :6], truth, strict=True)])
         for k in range(1, 8)
     ]
-    curve = neighbor_recall(R, Q, truth, similarity=similarity)
+    curve = neighbor_recall(R, Q, truth)
     np.testing.assert_allclose(curve, expected, atol=1e-12)
     assert curve[0] < curve[-1] == 1
 
@@ -132,7 +114,7 @@ def test_recall_equals_the_loop(similarity):
 def test_recall_at_more_than_the_truth_holds():
     R, _, Q, _ = clusters(8)
     truth = nearest_neighbors(R, Q, 3)
-    order = order_by_loop(R, Q, "cosine", 2)[:, :20]
+    order = order_by_loop(R, Q, 2)[:, :20]
     expected = np.mean([np.isin(t, o).mean() for t, o in zip(truth, order, strict=True)])
     assert neighbor_recall(R, Q, truth, at=20, ks=[2])[0] == pytest.approx(expected)
     assert neighbor_recall(R, Q, truth, at=1000, ks=[2])[0] == 1
@@ -158,9 +140,7 @@ def test_positive_recall_equals_the_loop():
     rng = np.random.default_rng(10)
     right = rng.normal(size=(60, 6))
     left = right + 0.8 * rng.normal(size=(60, 6))
-    expected = [
-        np.mean([i in row[:4] for i, row in enumerate(order_by_loop(right, left, "cosine", k))]) for k in range(1, 7)
-    ]
+    expected = [np.mean([i in row[:4] for i, row in enumerate(order_by_loop(right, left, k))]) for k in range(1, 7)]
     np.testing.assert_allclose(positive_recall(left, right, at=4), expected, atol=1e-12)
 
 
@@ -178,10 +158,6 @@ def test_one_row_and_one_coordinate():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (
-            lambda R: nearest_neighbor_accuracy(R, [0, 1, 2], R, [0, 1, 2], similarity="dot"),
-            "'cosine', 'euclidean'",
-        ),
         (
             lambda R: nearest_neighbor_accuracy(R, [0, 1, 2], R, [0, 1, 2], ks=[2, 1]),
             r"increasing ints in \[1, 3\]",
@@ -214,31 +190,29 @@ def test_short_codes_in_float32_tell_close_angles_apart():
 
 
 @pytest.mark.parametrize("n", [1, 2])
-@pytest.mark.parametrize("similarity", ["cosine", "euclidean"])
 @pytest.mark.parametrize("k", [2, 8, 9, 12])
-def test_references_that_differ_by_the_rounding_of_the_codes_tie_at_every_length(k, similarity, n):
+def test_references_that_differ_by_the_rounding_of_the_codes_tie_at_every_length(k, n):
     """Two roundings of the codes are a tie, for which the lowest row stands; eight are a difference."""
     query, references = np.zeros((1, k), np.float32), np.zeros((2, k), np.float32)
     query[:, 0] = references[:, 0] = 1.0
     for roundings, first in ((2, 0), (8, 1)):
         references[:, 1] = np.array([0.01 + roundings * 2.0**-23, 0.01])
-        (block,) = _sweep.sweep(references, query, np.array([k]), similarity)
+        (block,) = _sweep.sweep(references, query, np.array([k]))
         assert block.nearest(n)[0].tolist() == [first, 1 - first][:n]
 
 
-@pytest.mark.parametrize("similarity", ["cosine", "euclidean"])
 @pytest.mark.parametrize("at", [1, 3, 10])
-def test_counting_who_is_nearer_finds_the_hits_of_a_full_ranking(similarity, at):
+def test_hits_of_one_true_neighbor_are_those_of_a_full_ranking(at):
     rng = np.random.default_rng(5)
     # Whole numbers: many exact ties, and many references that are equal at short prefixes.
     Z_ref, Z = (rng.integers(-2, 3, (n, 12)).astype(np.float32) for n in (90, 60))
-    truth = nearest_neighbors(Z_ref, Z, 8, similarity=similarity)[np.arange(60), rng.integers(0, 8, 60)][:, None]
+    truth = nearest_neighbors(Z_ref, Z, 8)[np.arange(60), rng.integers(0, 8, 60)][:, None]
     ks = [1, 2, 3, 5, 8, 9, 12]
     expected = np.empty((60, len(ks)))
     for column, k in enumerate(ks):
-        found = nearest_neighbors(Z_ref[:, :k], Z[:, :k], at, similarity=similarity)
+        found = nearest_neighbors(Z_ref[:, :k], Z[:, :k], at)
         expected[:, column] = (found == truth).any(axis=1)
-    hits = neighbor_recall(Z_ref, Z, truth, at=at, similarity=similarity, ks=ks, per_row=True)
+    hits = neighbor_recall(Z_ref, Z, truth, at=at, ks=ks, per_row=True)
     np.testing.assert_array_equal(hits, expected)
     assert 0 < expected.mean() < 1
 

@@ -199,7 +199,7 @@ def test_the_readout_of_the_whole_code_is_the_last_of_all_prefixes(kind):
     A = rng.standard_normal((6, 3))
     Y, wanted = Z @ A + rng.standard_normal((80, 3)), new @ A + rng.standard_normal((30, 3))
     every = task.readout_errors(Z, Y, new, wanted)
-    np.testing.assert_allclose(task.full_readout_errors(Z, Y, new, wanted), every[:, -1:], rtol=1e-6)
+    np.testing.assert_allclose(task.readout_errors(Z, Y, new, wanted, whole=True), every[:, -1:], rtol=1e-6)
     design = np.column_stack([np.ones(80), Z])
     slow = np.column_stack([np.ones(30), new]) @ np.linalg.lstsq(design, Y, rcond=1e-10)[0]
     np.testing.assert_allclose(every[:, -1], np.sum((wanted - slow) ** 2, axis=1), rtol=1e-5)
@@ -213,7 +213,7 @@ def test_small_directions_of_single_precision_are_read_out():
     y = Z @ turn.T @ (rng.standard_normal(200) / sizes)
     fit, new = slice(0, 1000), slice(1000, 1500)
     every = task.readout_errors(Z[fit], y[fit], Z[new], y[new])
-    whole = task.full_readout_errors(Z[fit], y[fit], Z[new], y[new])
+    whole = task.readout_errors(Z[fit], y[fit], Z[new], y[new], whole=True)
     np.testing.assert_allclose(whole.sum(), every[:, -1].sum(), atol=1e-3 * np.var(y) * 500)
     assert whole.sum() < 0.01 * np.var(y) * 500
 
@@ -235,5 +235,5 @@ def test_nearly_dependent_columns_are_read_out_by_a_qr_and_others_by_normal_equa
         design = [np.column_stack([np.ones(len(part)), part[:, :k]]) for part in (Z[:200], Z[200:])]
         expected = Y[200:] - design[1] @ np.linalg.lstsq(design[0], Y[:200], rcond=None)[0]
         np.testing.assert_allclose(found[:, k - 1], np.sum(expected**2, axis=1), rtol=1e-5)
-    whole = task.full_readout_errors(Z[:200], Y[:200], Z[200:], Y[200:])
+    whole = task.readout_errors(Z[:200], Y[:200], Z[200:], Y[200:], whole=True)
     np.testing.assert_allclose(whole[:, 0], found[:, -1], rtol=1e-5)

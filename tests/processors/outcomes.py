@@ -71,9 +71,7 @@ def main(out: Path, folder: str | None = None) -> None:
             order = np.random.default_rng(0).permutation(len(rows))
             held, kept = np.split(order, [min(held_out, len(rows) // 4)])
             key = f"{name}|{kind.__name__}"
-            for similarity in ("cosine", "euclidean"):
-                found = nearest_neighbors(rows[kept], rows[held], 10, similarity=similarity)
-                arrays[f"{key}|raw {similarity}|decision:neighbors"] = found
+            arrays[f"{key}|raw|decision:neighbors"] = nearest_neighbors(rows[kept], rows[held], 10)
             for label, enc in encoders(rows):
                 if label.startswith("fisher") and name == "banking77":
                     enc.set_params(n_components=64)

@@ -91,20 +91,19 @@ def _sweeps(request, monkeypatch):
 
 @pytest.mark.usefixtures("_sweeps")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("similarity", ["cosine", "euclidean"])
-def test_neighbors_that_differ_by_a_rounding_tie_and_the_first_wins(similarity, dtype):
+def test_neighbors_that_differ_by_a_rounding_tie_and_the_first_wins(dtype):
     rng = np.random.default_rng(3)
     first = rng.normal(size=(40, 24)).astype(dtype)
     R = np.vstack([first, an_ulp_off(first, 1), an_ulp_off(first, 2)])
     Q = rng.normal(size=(30, 24)).astype(dtype)
-    expected = nearest_neighbors(first, Q, 4, similarity=similarity)
+    expected = nearest_neighbors(first, Q, 4)
     # Each of the three copies is as near: by rows, the first copies of the nearest come first.
-    groups = nearest_neighbors(R, Q, 12, similarity=similarity).reshape(30, 4, 3)
+    groups = nearest_neighbors(R, Q, 12).reshape(30, 4, 3)
     np.testing.assert_array_equal(groups, expected[:, :, None] + 40 * np.arange(3))
     labels = np.repeat([0, 1, 2], 40)
-    accuracy = nearest_neighbor_accuracy(R, labels, Q, np.zeros(30, int), similarity=similarity)
+    accuracy = nearest_neighbor_accuracy(R, labels, Q, np.zeros(30, int))
     np.testing.assert_array_equal(accuracy[1:], 1.0)
-    np.testing.assert_array_equal(neighbor_recall(R, Q, groups[:, 0], at=3, similarity=similarity)[-1], 1.0)
+    np.testing.assert_array_equal(neighbor_recall(R, Q, groups[:, 0], at=3)[-1], 1.0)
 
 
 @pytest.mark.usefixtures("_sweeps")
@@ -127,18 +126,17 @@ def test_hundreds_of_copies_tie_and_the_first_win(monkeypatch):
 
 
 @pytest.mark.usefixtures("_sweeps")
-@pytest.mark.parametrize("similarity", ["cosine", "euclidean"])
-def test_hundreds_of_references_closer_than_float32_sums_can_tell_are_told_apart(similarity):
+def test_hundreds_of_references_closer_than_float32_sums_can_tell_are_told_apart():
     """Near copies of a few documents: cosines of float32 differ by less than they are rounded."""
     rng = np.random.default_rng(8)
     X = rng.normal(size=(6, 1, 96)) + 3e-3 * rng.normal(size=(6, 150, 96))
     X = X.reshape(-1, 96).astype(np.float32)[rng.permutation(900)]
     exact = X.astype(np.float64)
-    unit = exact / np.linalg.norm(exact, axis=1, keepdims=True) if similarity == "cosine" else exact
+    unit = exact / np.linalg.norm(exact, axis=1, keepdims=True)
     squares = ((unit[:40, None] - unit[None]) ** 2).sum(axis=2)
     squares[np.arange(40), np.arange(40)] = np.inf
     expected = np.sort(np.argsort(squares, axis=1)[:, :10], axis=1)
-    found = np.sort(nearest_neighbors(X, X[:40], 10, similarity=similarity, exclude_self=np.arange(40)), axis=1)
+    found = np.sort(nearest_neighbors(X, X[:40], 10, exclude_self=np.arange(40)), axis=1)
     assert np.mean(found == expected) > 0.99
 
 

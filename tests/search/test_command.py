@@ -121,9 +121,10 @@ def test_ctrl_c_says_how_to_go_on(place):
     command = [sys.executable, "-c", "from firstk.cli import main; main()", "move", "many.parquet", "sqlite:many.db#d"]
     # A background job of a shell ignores Ctrl-C unless its program asks for it, as this one does.
     ask = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    command[2] = ask + command[2]
+    small = "import functools, firstk.search.moving as m; m.move = functools.partial(m.move, batch=20); "
+    command[2] = ask + small + command[2]
     run = subprocess.Popen(
-        [*command, "--model", "model", "--batch", "20"],
+        [*command, "--model", "model"],
         cwd=place,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -42,7 +42,7 @@ def folder(tmp_path_factory):
     write_files(path)
     done = firstk(
         path, "align", "old.parquet", "new.parquet", *JUDGED, *FAST, "-o", "up",
-        "--report", "page.html", "--order", "order.csv", "--cost-per-million", "20",
+        "--report", "page.html", "--order", "order.csv",
     )  # fmt: skip
     (path / "printed.txt").write_text(done.stdout)
     return path
@@ -142,7 +142,6 @@ def test_labels_take_the_place_of_a_file_of_judgements(labelled):
     ("arguments", "words"),
     [
         (("--label", "colour"), "colour"),
-        (("--label", "kind", "--metric", "ndcg@10"), "--label is scored by 1nn_accuracy"),
         (("--label", "kind", *JUDGED), "give --label or --relevance, not both"),
         (("--label", "kind", "--queries-old", "q_old.parquet", "--queries-new", "q_new.parquet"), "kind"),
     ],
@@ -183,7 +182,6 @@ def test_what_is_there_is_not_replaced(folder):
     [
         (("old.parquet", "missing.parquet"), "missing.parquet"),
         (("old.parquet", "new.parquet", "--queries-old", "q_old.parquet"), "--queries-old needs --queries-new"),
-        (("old.parquet", "new.parquet", "--metric", "accuracy"), "--metric"),
         (("old.parquet", "new.parquet", "--methods", "magic"), "--methods"),
         (("old.parquet", "new.parquet", "--methods", ","), "--methods"),
         (("old.parquet", "new.parquet", "--order", "order.txt"), "written as .csv"),
@@ -209,5 +207,5 @@ def test_info_shows_the_alignment_and_the_verdict(folder):
 
 def test_help_teaches():
     text = " ".join(command_line.firstk("align", "--help").stdout.split())
-    for word in ("stay, translate or re-embed", "--relevance", "--cost-per-million", "--old-model-retired", "Example:"):
+    for word in ("stay, translate or re-embed", "--relevance", "--budget-rows", "--old-model-retired", "Example:"):
         assert word in text

@@ -138,7 +138,7 @@ def rescored(encoder: Any, data: Rows | Search, metric: str, form: Form, k: int)
     stored, asking = storage.store(documents[:, :s]), storage.ask(queries[:, :s])
     found = np.empty((len(queries), longest), dtype=np.int64)
     ks = np.array([columns_compared(form.precision, s)])
-    for rows, _, block in nearest(stored, asking, ks, "cosine", longest, exclude=own):
+    for rows, _, block in nearest(stored, asking, ks, longest, exclude=own):
         found[rows] = block[:, 0]
     fine, unit = np.empty(found.shape, dtype=np.float32), unit_rows(documents)
     step = max(1, _BLOCK // (longest * k))

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -46,15 +47,9 @@ def read_count(text: str | int) -> int:
 VectorsArgument = Annotated[
     str,
     typer.Argument(
-        metavar="VECTORS", help="File of vectors, folder of such files, or pattern in quotes: 'part-*.parquet'."
-    ),
-]
-VectorsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--vectors",
-        help="The column of vectors: a name, or a pattern (x*).",
-        metavar="COLUMN",
+        metavar="VECTORS",
+        help="File or folder of vectors, or 'part-*.parquet' in quotes. If several columns could be the vectors: "
+        "FILE:COLUMN.",
     ),
 ]
 LabelOption = Annotated[
@@ -94,7 +89,7 @@ IdOption = Annotated[
     str | None,
     typer.Option(
         "--id",
-        help="Ids, if not called id: COLUMN or QUERYCOLUMN,DOCUMENTCOLUMN; :row for row numbers.",
+        help="Ids, if not called id: [QUERY,]DOCUMENT, or :row.",
         metavar="COLUMN",
     ),
 ]
@@ -135,7 +130,7 @@ StoreOption = Annotated[
     typer.Option(
         "--store",
         metavar="NAME",
-        help="Choose what this store holds: pgvector, qdrant, lancedb, milvus, elasticsearch, ...",
+        help="Choose what this store holds: pgvector, ...",
     ),
 ]
 BytesPerVectorOption = Annotated[
@@ -143,9 +138,23 @@ BytesPerVectorOption = Annotated[
 ]
 
 
+def file_and_column(spec: str) -> tuple[str, str | None]:
+    """Return both parts of FILE:COLUMN, and no column where a place alone is named; places may have colons.
+
+    Examples
+    --------
+    >>> file_and_column("docs.parquet:embedding"), file_and_column("sqlite:codes.db#docs")
+    (('docs.parquet', 'embedding'), ('sqlite:codes.db#docs', None))
+    """
+    file, _, column = str(spec).rpartition(":")
+    if not file or not column or set(column) & set("/\\#") or is_there(spec):
+        return spec, None
+    # Behind the name of a store is a folder.
+    return (file, column) if Path(file).suffix or set(file) & set("*#") or is_there(file) else (spec, None)
+
+
 def place_of_options(
     source: str,
-    vectors: str | None = None,
     label: str | None = None,
     pairs: str | None = None,
     nan: str = "refuse",
@@ -157,6 +166,7 @@ def place_of_options(
     """Return where vectors, labels and judgements are, as the options of a command name it."""
     from firstk.advice.inputs import VectorSource
 
+    source, vectors = file_and_column(source)
     column, file = (None, label) if is_label_file(label) else (label, None)
     weight = None
     if queries is not None and not is_there(queries) and ":" in queries:
@@ -195,13 +205,15 @@ def know_options(params: Iterable[Any]) -> None:
     _KNOWN.clear()
     for one in params:
         _KNOWN[one.name] = next((word for word in one.opts if word.startswith("-")), one.metavar or one.name.upper())
+        if one.name in ("source", "origin", "place", "old"):
+            _KNOWN["vectors"] = f"{_KNOWN[one.name]}:"
 
 
 def in_options(text: str) -> str:
     """Return a message of the library in the words of the command line.
 
-    The library names parameters: ``vectors=``, ``nan='drop'``, ``force=True``. Those of the command that runs become
-    its options: ``--vectors``, ``--nan drop``, ``--force``.
+    The library names parameters: ``label=``, ``nan='drop'``, ``vectors='x'``. Those of the command that runs become
+    its options: ``--label``, ``--nan drop``, ``VECTORS:x``.
     """
 
     def option(found: re.Match[str]) -> str:
@@ -210,6 +222,8 @@ def in_options(text: str) -> str:
             return found[0]
         value = found[2] or ""
         value = "" if more or value in ("True", "...") else value if value == "''" else value.strip("'")
+        if name == "vectors":
+            return f"{_KNOWN[name]}{value or 'COLUMN'}"
         return f"{_KNOWN[name]}{more}{' ' if value else ''}{value}"
 
     checked = _CHECKED.match(text)
@@ -311,15 +325,3 @@ def _whole_numbers(text: str, name: str, word: str) -> list[int]:
     if not all(part.strip().isascii() and part.strip().isdigit() and int(part) > 0 for part in parts):
         raise InvalidInputError(f"--set {name} takes whole numbers with commas after the colon. Got '{word}'.")
     return [int(part) for part in parts]
-
-
-def image_of(word: str | None) -> tuple[int, ...] | None:
-    """Return the shape that ``28x28`` or ``32x32x3`` names; None stays None."""
-    if word is None:
-        return None
-    parts = word.split("x")
-    if not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts) or not (
-        len(parts) == 2 or parts[2:] in (["1"], ["3"])
-    ):
-        raise InvalidInputError(f"--image takes ROWSxCOLUMNS or ROWSxCOLUMNSx3, such as 28x28. Got '{word}'.")
-    return tuple(map(int, parts))

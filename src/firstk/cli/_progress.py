@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import typer
 
@@ -14,30 +14,24 @@ from firstk.cli._options import in_options
 from firstk.exceptions import FirstkWarning
 
 
-@contextmanager
 def row_progress(
-    total: Callable[[], int], *, quiet: bool, what: str = "encoding", row_bytes: int = 0
-) -> Iterator[Callable[[int], object]]:
-    """Give a function that is told how many rows have just been done; with `row_bytes`, bytes a second are shown too.
+    total: Callable[[], int], *, quiet: bool, what: str = "encoding"
+) -> AbstractContextManager[Callable[..., None]]:
+    """Give a function that is told how many rows have just been done.
 
     `total` is asked only where the bar is shown: some formats must be read to count their rows.
     """
-    if not looked_at(quiet):
-        yield lambda rows: None
-        return
-    from tqdm import tqdm
+    from firstk._base.progress import progress_bar
 
-    with tqdm(total=total(), desc=what, unit=" rows", unit_scale=True, leave=False, file=sys.stderr) as bar:
+    shown = looked_at(quiet)
+    return progress_bar(total() if shown else None, what, " rows", shown)
 
-        def done(rows: int) -> None:
-            bar.update(rows)
-            if bar.total is not None and bar.n >= bar.total:
-                bar.refresh()  # what comes next may take long, and a bar short of its end looks stuck
-            rate = bar.format_dict["rate"]
-            if row_bytes and rate:
-                bar.set_postfix_str(f"{rate * row_bytes / 1e6:.0f} MB/s", refresh=False)
 
-        yield done
+def step_progress(what: str, *, quiet: bool) -> AbstractContextManager[Callable[[str], None]]:
+    """Give a function that is told the name of each step."""
+    from firstk._base.progress import steps
+
+    return steps(what, looked_at(quiet))
 
 
 @contextmanager
@@ -50,34 +44,6 @@ def counted_progress(what: str, *, quiet: bool) -> Iterator[tuple[Callable[[int]
 
     with tqdm(total=None, desc=what, unit=" rows", unit_scale=True, leave=False, file=sys.stderr) as bar:
         yield bar.reset, bar.update
-
-
-@contextmanager
-def step_progress(total: Callable[[], int] | None, *, quiet: bool, what: str = "") -> Iterator[Callable[[str], None]]:
-    """Give a function that is told the name of each step; `total` is None where it is not known.
-
-    It is asked only where the bar is shown.
-    """
-    if not looked_at(quiet):
-        yield lambda name: None
-        return
-    from tqdm import tqdm
-
-    from firstk._base.progress import showing
-
-    with (
-        tqdm(total=None if total is None else total(), desc=what, unit=" steps", leave=False, file=sys.stderr) as bar,
-        showing("auto"),
-    ):
-        begun = False
-
-        def begin(name: str) -> None:
-            nonlocal begun
-            bar.update(int(begun))
-            bar.set_postfix_str(name)
-            begun = True
-
-        yield begin
 
 
 def give_bars_room() -> None:

@@ -21,7 +21,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from firstk import __version__
-from firstk.cli._options import in_options, know_options
+from firstk.cli._options import file_and_column, in_options, know_options
 from firstk.cli._progress import give_bars_room
 from firstk.cli.check import NO_ANSWER, check
 from firstk.cli.curve import curve
@@ -42,6 +42,10 @@ def _check_model(folder: Path) -> None:
         from firstk.encoder.storage.folder import read_manifest
 
         read_manifest(folder)
+
+
+def _check_vectors(spec: str) -> None:
+    check_there(file_and_column(spec)[0])
 
 
 def _check_model_or_raw(folder: Path) -> None:
@@ -80,13 +84,13 @@ _ENDINGS = (
 _THERE: dict[str, Callable[[Any], None]] = {
     "model": _check_model,
     "model_or_raw": _check_model_or_raw,
-    "source": check_there,
+    "source": _check_vectors,
     "label": _check_label,
     "queries": _check_file_of,
     "reference": _check_file_of,
     "against": check_there,
-    "old": check_there,
-    "new": check_there,
+    "old": _check_vectors,
+    "new": _check_vectors,
     "queries_old": _check_file_of,
     "queries_new": check_there,
     "pairs": _check_file_of,

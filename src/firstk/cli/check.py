@@ -29,10 +29,6 @@ def check(
             metavar="FILE",
         ),
     ] = None,
-    tolerance: Annotated[
-        float, typer.Option("--tolerance", help="Share of the quality at the fit that may be lost.", metavar="SHARE")
-    ] = 0.02,
-    vectors: given.VectorsOption = None,
     nan: given.NanOption = "refuse",
     json: given.JsonOption = False,
     quiet: given.QuietOption = False,
@@ -53,6 +49,7 @@ def check(
     from firstk.encoder.fitted import FittedEncoder
 
     encoder = FittedEncoder.load(model)
+    source, vectors = given.file_and_column(source)
     files = [source] if against is None else [against, source]
     with row_progress(
         lambda: sum(open_vectors(file, vectors).rows for file in files), quiet=quiet or json, what="reading"
@@ -65,7 +62,6 @@ def check(
             label=None if given.is_label_file(label) else label,
             labels=label if given.is_label_file(label) else None,
             k=k,
-            tolerance=tolerance,
             nan=nan,
             progress=progress,
         )

@@ -62,7 +62,6 @@ Threshold = Annotated[
     float | None,
     typer.Option(metavar="COSINE", help="Also say which cut-off on the codes matches this cosine of raw vectors."),
 ]
-Most = Annotated[int, typer.Option(min=1, help="Use at most this many rows of each file, drawn at random.")]
 ReportFile = Annotated[
     Path | None,
     typer.Option(
@@ -84,7 +83,6 @@ def curve(
     pairs: given.PairsOption = None,
     ids: given.IdOption = None,
     filter: given.FilterOption = None,
-    vectors: given.VectorsOption = None,
     reference: Reference = None,
     metric: MetricName = "auto",
     keep: given.KeepOption = None,
@@ -96,7 +94,6 @@ def curve(
     rows: given.RowsOption = None,
     report: ReportFile = None,
     compare: OtherModel = None,
-    most: Most = 5_000,
     force: given.ForceOption = False,
     nan: given.NanOption = "refuse",
     json: given.JsonOption = False,
@@ -125,14 +122,14 @@ def curve(
     _check_written(report)
     limits = _limits(keep, bytes_per_vector, k, precision)
     encoder = FittedEncoder.load(model)
-    place = given.place_of_options(source, vectors, label, pairs, nan, queries, relevance, ids, filter)
+    place = given.place_of_options(source, label, pairs, nan, queries, relevance, ids, filter)
     labels = None
     if reference is not None and not is_there(reference) and ":" in reference:
         file, _, column = reference.rpartition(":")
         # Labels of the reference are a column of it, or a file of their own.
         reference, labels = file, column if is_there(column) else f"{file}:{column}"
-    with step_progress(None, quiet=quiet or json, what="evaluating") as begin, warnings_as_notes():
-        task = read_for(encoder, place, reference=reference, reference_labels=labels, most=most, metric=metric)
+    with step_progress("evaluating", quiet=quiet or json) as begin, warnings_as_notes():
+        task = read_for(encoder, place, reference=reference, reference_labels=labels, metric=metric)
         baselines, notes = _baselines(encoder, task, metric)
         settings = {"product_quantizer": True, "most_pairs": None, "baselines": baselines, "store": store}
         found, refusal = report_on(

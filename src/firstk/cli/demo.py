@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the encoder and the page.")] = Path("firstk-demo"),
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Do the whole job on built-in data, in seconds: fit, evaluate, cut, save, and write a page to open.
 
@@ -39,7 +38,7 @@ def demo(
     from firstk.encoder.storage.folder import check_target
 
     check_target(out / "model")  # before the work, not after it
-    run(out, quiet=quiet)
+    run(out)
 
 
 METRIC, KEEP, ROWS = "1nn_accuracy", 0.99, 10_000_000
@@ -71,11 +70,11 @@ class Parts:
         return fitted, chosen_on, test
 
 
-def run(out: Path, *, quiet: bool) -> None:
+def run(out: Path) -> None:
     """Fit, evaluate, choose, save, print and write the page."""
     from firstk.advice.report import write_page
 
-    with step_progress(None, quiet=quiet, what="fitting and evaluating") as begin:
+    with step_progress("fitting and evaluating", quiet=False) as begin:
         parts = embedded_parts()
         encoders = fitted(parts, begin)
         begin("curves")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -13,7 +13,7 @@ from firstk.cli._progress import row_progress, step_progress, warnings_as_notes
 from firstk.data.stores import find_store
 from firstk.exceptions import InvalidInputError
 from firstk.words.choice import store_lines
-from firstk.words.commands import VECTORS, options_of
+from firstk.words.commands import COLUMN, VECTORS, file_in, options_of
 
 if TYPE_CHECKING:
     from firstk.advice.diagnosis import Diagnosis, Gathered, Trials
@@ -27,14 +27,6 @@ SAMPLE_ROWS, SAMPLE_BLOCK = 2**18, 1024
 # Rows whose neighbors are looked for in the forms of a store.
 STORE_ROWS = 300
 
-KindOption = Annotated[
-    str,
-    typer.Option(
-        help="What the labels are; auto takes floating-point numbers for targets.",
-        metavar="auto|labels|targets",
-    ),
-]
-
 
 def diagnose(
     source: given.VectorsArgument,
@@ -43,10 +35,7 @@ def diagnose(
     queries: given.QueriesOption = None,
     relevance: given.RelevanceOption = None,
     ids: given.IdOption = None,
-    filter: given.FilterOption = None,
     store: given.StoreOption = None,
-    kind: KindOption = "auto",
-    vectors: given.VectorsOption = None,
     nan: given.NanOption = "refuse",
     explain: given.ExplainOption = False,
     json: given.JsonOption = False,
@@ -64,10 +53,10 @@ def diagnose(
     if store is not None:
         store = find_store(store, "--store").name
     silent = quiet or json
-    place = given.place_of_options(source, vectors, label, pairs, nan, queries, relevance, ids, filter)
+    place = given.place_of_options(source, label, pairs, nan, queries, relevance, ids)
     with warnings_as_notes():
-        gathered, trials, rows, total = _read(place, kind, silent)
-    with step_progress(None, quiet=silent) as say:
+        gathered, trials, rows, total = _read(place, silent)
+    with step_progress("comparing", quiet=silent) as say:
         found = diagnose_gathered(gathered, trials, progress=say)
     command = _command(found, place, rows)
     if store is not None and command:
@@ -99,7 +88,7 @@ def _as_they_are(gathered: Gathered, store: str) -> Evaluation:
     )
 
 
-def _read(place: VectorSource, kind: str, quiet: bool) -> tuple[Gathered, Trials | None, VectorSource, int]:
+def _read(place: VectorSource, quiet: bool) -> tuple[Gathered, Trials | None, VectorSource, int]:
     """Read the vectors, the pairs to compare objectives on, where objectives without pairs find their rows; count them.
 
     The number of rows is 0 where all were read that there are.
@@ -110,7 +99,7 @@ def _read(place: VectorSource, kind: str, quiet: bool) -> tuple[Gathered, Trials
 
     place.check()
     if not place.judged:
-        gathered, total = _gathered(place, kind, quiet)
+        gathered, total = _gathered(place, quiet)
         trials = None
         if place.queries is not None:
             trials = log_trials(Search(read_side(place.queries, place).X, gathered.sample["X"]))
@@ -136,7 +125,7 @@ def _read(place: VectorSource, kind: str, quiet: bool) -> tuple[Gathered, Trials
     return gather(X), trials, rows, 0
 
 
-def _gathered(place: VectorSource, kind: str, quiet: bool) -> tuple[Gathered, int]:
+def _gathered(place: VectorSource, quiet: bool) -> tuple[Gathered, int]:
     """Read the file once, or a sample of a large one; what its labels are is settled by the first batch.
 
     Of a sample, the number of all rows comes with it; 0 where all were read.
@@ -149,7 +138,7 @@ def _gathered(place: VectorSource, kind: str, quiet: bool) -> tuple[Gathered, in
     sample = found.spread(SAMPLE_ROWS, SAMPLE_BLOCK) if table.rows > 2 * SAMPLE_ROWS else None
     rows = table.rows if sample is None else SAMPLE_ROWS
     with row_progress(lambda: rows, quiet=quiet, what="reading") as progress:
-        gathered = gather_batches(sample or found.batches(BATCH_ROWS), rows, table.width, kind, progress)
+        gathered = gather_batches(sample or found.batches(BATCH_ROWS), rows, table.width, "auto", progress)
     return gathered, 0 if sample is None else table.rows
 
 
@@ -163,12 +152,12 @@ def _command(found: Diagnosis, place: VectorSource, rows: VectorSource) -> str:
     if not trial.pairs and not where.relevance:
         where = replace(where, pairs=None, by_row=False, ids=None)
     options = options_of(where)
-    words = ["firstk", "fit", options.pop(VECTORS), "--objective", trial.objective]
+    words = ["firstk", "fit", file_in(options), "--objective", trial.objective]
     for name, value in trial.settings.items():
         words += ["--set", f"objective.{name}={'none' if value is None else value}"]
     words += [] if trial.solver == "auto" else ["--set", f"solver={trial.solver}"]
     words += [] if trial.components is None else ["--components", str(trial.components)]
     if found.kind in ("labels", "targets"):
         words += ["--label", str(where.label or where.labels)]
-    words += [word for pair in options.items() for word in pair]
+    words += [word for name, value in options.items() if name not in (VECTORS, COLUMN) for word in (name, value)]
     return shlex.join([*words, "-o", "model"])

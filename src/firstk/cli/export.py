@@ -37,16 +37,17 @@ def export(
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write.")],
-    k: Annotated[int | None, typer.Option("-k", help="Length of the prefix; all of it if not given.")] = None,
-    documents: Annotated[
-        str | None, typer.Option(help="faiss: vectors to put into the index; a file, a folder or a pattern.")
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[VECTORS]", help="faiss: vectors to put into the index; as firstk transform takes them."
+        ),
     ] = None,
+    k: Annotated[int | None, typer.Option("-k", help="Length of the prefix; all of it if not given.")] = None,
     ids: Annotated[
         str | None, typer.Option("--id", help="faiss: column of the documents' ids; 'id' where there is one.")
     ] = None,
-    vectors: given.VectorsOption = None,
     force: given.ForceOption = False,
-    quiet: given.QuietOption = False,
     as_json: given.JsonOption = False,
 ) -> None:
     """Write a saved encoder for other programs.
@@ -71,18 +72,18 @@ def export(
         warnings.simplefilter("ignore")  # of classes of one's own, which an export does not need
         encoder = PrefixEncoder.load(model)
     if to != "faiss":
-        if documents is not None:
+        if source is not None:
             what = "An ONNX file" if to == "onnx" else f"An export to {to}"
-            raise InvalidInputError(f"{what} holds the encoder alone. Leave --documents out, or export to faiss.")
+            raise InvalidInputError(f"{what} holds the encoder alone. Leave VECTORS out, or export to faiss.")
         if to == "numpy":
             check_new(out.with_suffix(".npz"), force=force)
         facts = _to_program(encoder, to, k, out, settings)
     else:
-        table = _opened(documents, vectors, ids)
+        table = _opened(source, ids)
         names = _ids_of(table, ids)
         if names is not None and not names.in_index:
             check_new(names.file(out), force=force)
-        facts = _to_faiss(encoder, k, out, names, **settings, documents=table, progress=not quiet)
+        facts = _to_faiss(encoder, k, out, names, **settings, documents=table, progress=True)
     facts = {"path": str(out), "to": to, "input_width": encoder.encoder_.p} | facts
     typer.echo(json.dumps(facts) if as_json else _text(facts))
 
@@ -112,11 +113,12 @@ def _bytes(parts: list[str]) -> dict[str, Any]:
     return {"bytes": given[0]} if given else {}
 
 
-def _opened(documents: str | None, vectors: str | None, ids: str | None) -> VectorTable:
-    if documents is None:
-        raise InvalidInputError("A faiss index needs vectors to hold: --documents FILE.")
+def _opened(source: str | None, ids: str | None) -> VectorTable:
+    if source is None:
+        raise InvalidInputError("A faiss index needs vectors to hold: firstk export MODEL VECTORS --to faiss.")
     from firstk.data.files import open_vectors
 
+    documents, vectors = given.file_and_column(source)
     return open_vectors(documents, vectors=vectors, beside=() if ids is None else (ids,))
 
 

@@ -55,7 +55,6 @@ Settings = Annotated[
         help="As in Python: objective.shrinkage=auto, ordering=sparse_prefix:8,16,32, save.moments=true. Repeatable.",
     ),
 ]
-Image = Annotated[str | None, typer.Option(metavar="SHAPE", help="Vectors are images: 28x28 or 32x32x3.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue a fit that was stopped.")]
 Dask = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Let a dask cluster read the files.")]
 Append = Annotated[Path | None, typer.Option(metavar="MODEL", help="Add rows to a model saved with save.moments.")]
@@ -71,15 +70,12 @@ def fit(
     relevance: options.RelevanceOption = None,
     pairs: options.PairsOption = None,
     ids: options.IdOption = None,
-    filter: options.FilterOption = None,
-    vectors: options.VectorsOption = None,
     keep: options.KeepOption = None,
     bytes_per_vector: options.BytesPerVectorOption = None,
     store: options.StoreOption = None,
     held_out: HeldOut = "0.2",
     components: Components = None,
     settings: Settings = None,
-    image: Image = None,
     seed: Seed = 0,
     append: Append = None,
     resume: Resume = False,
@@ -119,7 +115,7 @@ def fit(
     encoder = options.encoder_of(
         objective, given, n_components=components, random_state=seed, verbose="auto" if shown else False
     )
-    place = options.place_of_options(source, vectors, label, pairs, nan, queries, relevance, ids, filter)
+    place = options.place_of_options(source, label, pairs, nan, queries, relevance, ids)
     from_pairs = _learns_pairs(encoder, place, given, base)
     if base is not None:
         encoder = base.extended_as(encoder, given, pairs=from_pairs)
@@ -138,7 +134,7 @@ def fit(
     check_target(out)  # before the work, not after it
     # Ten neighbors of a few hundred rows tell forms of a store apart by a few percent.
     evaluated = {} if store is None else {"store": store, "most_pairs": STORE_PAIRS}
-    limits, shape = Limits(keep, bytes_per_vector=bytes_per_vector), options.image_of(image)
+    limits = Limits(keep, bytes_per_vector=bytes_per_vector)
     with warnings_as_notes():
         task = open_task(place, held_out if from_pairs or not place.judged or held_out == "0" else "1", seed)
         _learn(encoder, task, kept, dask, shown)
@@ -148,8 +144,8 @@ def fit(
                 _look_among_all(task)
             if not (quiet or as_json) and (seconds := expected_seconds(encoder.encoder_, task.held_out)) > WORTH_SAYING:
                 typer.echo(f"firstk: evaluating takes about {seconds:.0f} seconds.", err=True)
-            with step_progress(None, quiet=not shown, what="evaluating") as begin:
-                report, _ = report_on(encoder, task, limits, settings=evaluated, image_shape=shape, progress=begin)
+            with step_progress("evaluating", quiet=not shown) as begin:
+                report, _ = report_on(encoder, task, limits, settings=evaluated, progress=begin)
             notes = tuple(map(options.in_options, report.notes))
             report = replace(report, notes=notes, options=recorded_options(place, shared=True))
         if report is not None:
@@ -214,7 +210,7 @@ def _learn(encoder: PrefixEncoder, task: FileTask, kept: Checkpoint, dask: str |
             raise InvalidInputError(
                 "Workers of a dask cluster read labels from a column of the files, not from a file."
             )
-        reading = row_progress(lambda: task.rows, quiet=not shown, what="reading", row_bytes=task.width * task.itemsize)
+        reading = row_progress(lambda: task.rows, quiet=not shown, what="reading")
         with reading as progress, _telling_how_to_go_on(kept), _cluster(dask) as elsewhere:
             fit_stream(encoder, train, checkpoint=kept, progress=progress, elsewhere=elsewhere)
     elif encoder.learns_from is None:

@@ -10,8 +10,6 @@ import typer
 from firstk._base.atomic_file import check_new
 from firstk.cli._options import ForceOption
 
-PARTS = ("all", "train", "test")
-
 
 def sample(
     name: Annotated[
@@ -26,7 +24,6 @@ def sample(
             show_default=False,
         ),
     ] = None,
-    part: Annotated[str, typer.Option(help="Which rows to write.", metavar="all|train|test")] = "all",
     force: ForceOption = False,
 ) -> None:
     """Write a small built-in data set to a file, to try the other commands on: questions to a bank, or digits.
@@ -39,8 +36,7 @@ def sample(
     from firstk.data.samples import SAMPLES, write_sample
 
     check_choice(name, SAMPLES, "NAME", "sample")
-    check_choice(part, PARTS, "--part", "sample")
     out = Path(f"{name}.npz") if out is None else out
     check_new(out, force=force)
-    written = write_sample(name, out, None if part == "all" else part)
+    written = write_sample(name, out)
     typer.echo(f"{written['rows']:,} vectors of {written['width']} in {out}, with columns {written['columns']}.")

@@ -64,10 +64,6 @@ def transform(
             metavar="BYTES",
         ),
     ] = None,
-    metric: Annotated[
-        str | None,
-        typer.Option(help="How embedded bits are compared; cosine if not given.", metavar="cosine|inner_product|l2"),
-    ] = None,
     like: Annotated[
         str | None,
         typer.Option(help="Codes that this command wrote: same k and precision, rounded alike.", metavar="FILE"),
@@ -80,7 +76,6 @@ def transform(
             metavar="shared|new|old",
         ),
     ] = None,
-    vectors: given.VectorsOption = None,
     columns: Annotated[
         str | None, typer.Option(help="Other columns to copy, with commas; all if not given, '' for none.")
     ] = None,
@@ -114,6 +109,7 @@ def transform(
 
     check_new(place_of(out), force=force)
     encoder = _encoder(model_or_raw, side, into)
+    source, vectors = given.file_and_column(source)
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     with row_progress(lambda: open_vectors(source, vectors).rows, quiet=quiet or json) as progress:
         outcome = transform_files(
@@ -124,7 +120,6 @@ def transform(
             side=side,
             precision=precision,
             bytes_per_vector=bytes_per_vector,
-            metric=metric,
             like=like,
             vectors=vectors,
             columns=names,

@@ -1,4 +1,4 @@
-"""Similarities of all queries to all references at every prefix length, from one pass over the coordinates.
+"""Cosines of all queries to all references at every prefix length, from one pass over the coordinates.
 
 The similarity at k is that at k - 1 plus the part of coordinate k (docs/theory.md, 4.5 and 4.6), so all d
 prefixes cost d rank-one updates of a block that stays in the cache, instead of d matrix products.
@@ -14,14 +14,13 @@ same in numpy, which says what is right: both decide by the same rule, and find 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from firstk._base.checks import check_choice, numba_may_compile
+from firstk._base.checks import numba_may_compile
 from firstk._base.rows import distinct_rows
 
 # One block of similarities: small enough for a cache, large enough to outweigh the calls.
@@ -45,28 +44,6 @@ _FAINT = 2.0**-50
 _CANDIDATES, _COORDINATES = 1_000_000, 4_000_000
 
 
-class _Similarity(Protocol):
-    """How a block of similarities grows by coordinates, how it is read at a prefix, and how close calls are decided."""
-
-    R: np.ndarray  # references, laid out by coordinate
-
-    def grow(self, S: np.ndarray, T: np.ndarray, rows: slice, start: int, stop: int) -> None: ...
-
-    def read(self, S: np.ndarray, T: np.ndarray, rows: slice, i: int) -> None: ...
-
-    def exact_at(self, k: int) -> bool:
-        """Tell whether a prefix is read without rounding, so that ties are ties already."""
-
-    def exact(self, queries: np.ndarray, references: np.ndarray, k: int) -> np.ndarray:
-        """Return the similarities of pairs in float64, to the same last bit on every processor."""
-
-    def rounding(self, rows: slice | np.ndarray, k: int, best: np.ndarray) -> np.ndarray:
-        """Return how far a fast similarity near `best` may be from the exact one, for each query."""
-
-    def tie(self, queries: np.ndarray, k: int, best: np.ndarray) -> np.ndarray:
-        """Return the difference to `best` that the precision of the codes cannot tell from none."""
-
-
 @dataclass(frozen=True, eq=False)
 class Block:
     """Similarities of a block of queries to all references at one prefix length.
@@ -88,7 +65,7 @@ class Block:
     i: int
     k: int
     T: np.ndarray
-    kind: _Similarity
+    kind: _Cosines
 
     def nearest(self, n: int, *, ordered: bool = True) -> np.ndarray:
         """Return the n nearest references of each query, nearest first; ties go to the lowest row.
@@ -106,29 +83,6 @@ class Block:
         if len(contested):
             found[contested] = self._decided(contested, (lowest - margin)[contested], n)
         return found
-
-    def holds(self, column: np.ndarray, n: int) -> np.ndarray:
-        """Tell whether one reference of each query, `column`, is among the n nearest, as `nearest` says.
-
-        Counting who is nearer is quicker than finding the n nearest, which is left for close calls.
-        """
-        if self.kind.exact_at(self.k):
-            return (self.nearest(n, ordered=False) == column[:, None]).any(axis=1)
-        value = np.take_along_axis(self.T, column[:, None], axis=1).astype(np.float64)[:, 0]
-        # The widest margin of any leader that this reference may tie with: at right angles, or at this distance.
-        margin = 2.0 * np.maximum(
-            *(self.kind.rounding(self.rows, self.k, best) for best in (value, np.maximum(value, 0.0)))
-        )
-        above, below = ((value + way * margin).astype(self.T.dtype)[:, None] for way in (1, -1))
-        ahead, reached = np.count_nonzero(above < self.T, axis=1), np.count_nonzero(below <= self.T, axis=1)
-        held = (reached <= n) & (value > -np.inf)  # itself is counted, unless it is excluded
-        unclear = np.flatnonzero(~held & (ahead < n))
-        if len(unclear):
-            lowest = -np.partition(-self.T[unclear], n - 1, axis=1)[:, n - 1].astype(np.float64)
-            rounding = self.kind.rounding(self.rows.start + unclear, self.k, lowest)
-            found = self._decided(unclear, lowest - 2.0 * rounding, n)
-            held[unclear] = (found == column[unclear, None]).any(axis=1)
-        return held
 
     def _decided(self, queries: np.ndarray, bound: np.ndarray, n: int) -> np.ndarray:
         """Rank again, exactly, what reaches `bound`."""
@@ -176,7 +130,6 @@ def nearest(
     Z_ref: np.ndarray,
     Z: np.ndarray,
     ks: np.ndarray,
-    similarity: str,
     n: int,
     *,
     exclude: np.ndarray | None = None,
@@ -186,7 +139,7 @@ def nearest(
 
     Parameters
     ----------
-    Z_ref, Z, ks, similarity, exclude
+    Z_ref, Z, ks, exclude
         As in `sweep`.
     n : int
         How many, at most as many as there are references that are not excluded.
@@ -203,75 +156,21 @@ def nearest(
         Rows of the references.
     """
     pays = n <= len(Z_ref) - (exclude is not None) and _compiled_pays(len(Z_ref) * len(Z) * len(ks))
-    if pays and (similarity == "euclidean" or not any(_faint(side) for side in (Z_ref, Z))):
-        yield from _compiled_nearest(Z_ref, Z, ks, similarity, n, exclude, ordered)
+    if pays and not any(_faint(side) for side in (Z_ref, Z)):
+        from firstk.metrics import _sweep_compiled
+
+        rule = _sweep_compiled.Rule(_CODE_ROUNDINGS * float(np.finfo(Z.dtype).eps), _EXACT_TIE)
+        roundings = np.array([_sum_rounding(k, Z.dtype) for k in ks.tolist()])
+        for rows, found in _sweep_compiled.nearest(Z_ref, Z, ks, n, rule, roundings, exclude, ordered):
+            yield rows, slice(0, len(ks)), found
         return
-    for block in sweep(Z_ref, Z, ks, similarity, exclude):
+    for block in sweep(Z_ref, Z, ks, exclude):
         yield block.rows, slice(block.i, block.i + 1), block.nearest(n, ordered=ordered)[:, None]
-
-
-def nearest_hold(
-    Z_ref: np.ndarray,
-    Z: np.ndarray,
-    ks: np.ndarray,
-    similarity: str,
-    n: int,
-    truth: np.ndarray,
-    *,
-    exclude: np.ndarray | None = None,
-) -> Iterator[tuple[slice, slice, np.ndarray]]:
-    """Yield how many of the references `truth`, shape (m, t), are among the n nearest of each query.
-
-    Parameters and blocks as those of `nearest`, with counts of shape (len(rows), len(places)).
-    """
-    if truth.shape[1] == 1 and not _compiled_pays(len(Z_ref) * len(Z) * len(ks)):
-        for block in sweep(Z_ref, Z, ks, similarity, exclude):
-            yield block.rows, slice(block.i, block.i + 1), block.holds(truth[block.rows, 0], n)[:, None]
-        return
-    for rows, places, found in nearest(Z_ref, Z, ks, similarity, n, exclude=exclude, ordered=False):
-        columns = range(truth.shape[1])
-        yield rows, places, sum((found == truth[rows, None, column, None]).sum(axis=2) for column in columns)
 
 
 def _compiled_pays(similarities: int) -> bool:
     loaded = "firstk.metrics._sweep_kernels" in sys.modules
     return similarities >= _LARGE * (_LOADED_SHARE if loaded else 1) and numba_may_compile()
-
-
-def _compiled_nearest(
-    Z_ref: np.ndarray,
-    Z: np.ndarray,
-    ks: np.ndarray,
-    similarity: str,
-    n: int,
-    exclude: np.ndarray | None,
-    ordered: bool,
-) -> Iterator[tuple[slice, slice, np.ndarray]]:
-    from firstk.metrics import _sweep_compiled
-
-    signs = int(similarity == "cosine" and ks[0] == 1)
-    if signs:  # ties without end
-        yield slice(0, len(Z)), slice(0, 1), _by_sign(Z_ref[:, 0], Z[:, 0], n, exclude)[:, None]
-    if signs < len(ks):
-        rule = _sweep_compiled.Rule(
-            _CODE_ROUNDINGS * float(np.finfo(Z.dtype).eps), _EXACT_TIE, similarity == "euclidean"
-        )
-        roundings = np.array([_sum_rounding(k, Z.dtype) for k in ks[signs:].tolist()])
-        for rows, found in _sweep_compiled.nearest(Z_ref, Z, ks[signs:], n, rule, roundings, exclude, ordered):
-            yield rows, slice(signs, len(ks)), found
-
-
-def _by_sign(reference: np.ndarray, asked: np.ndarray, n: int, exclude: np.ndarray | None) -> np.ndarray:
-    """Return the n nearest by the cosine of single numbers, which is -1, 0 or 1; ties go to the lowest row."""
-    found = np.empty((len(asked), n), dtype=np.intp)
-    own = np.full(len(asked), -1) if exclude is None else exclude
-    for sign in (-1, 0, 1):
-        rows = np.flatnonzero(np.sign(asked) == sign)
-        first = np.argsort(-sign * np.sign(reference), kind="stable")[: n + 1]
-        left = first != own[rows, None]  # one is left out, or the last
-        left[left.all(axis=1), -1] = len(first) == n
-        found[rows] = np.broadcast_to(first, left.shape)[left].reshape(len(rows), n)
-    return found
 
 
 def _faint(Z: np.ndarray) -> bool:
@@ -280,10 +179,8 @@ def _faint(Z: np.ndarray) -> bool:
     return bool(((first != 0) & (np.abs(first) < _FAINT)).any())
 
 
-def sweep(
-    Z_ref: np.ndarray, Z: np.ndarray, ks: np.ndarray, similarity: str, exclude: np.ndarray | None = None
-) -> Iterator[Block]:
-    """Yield the similarities of blocks of queries to all references, at every prefix length in `ks`.
+def sweep(Z_ref: np.ndarray, Z: np.ndarray, ks: np.ndarray, exclude: np.ndarray | None = None) -> Iterator[Block]:
+    """Yield the cosines, taken after truncation, of blocks of queries to all references at every prefix length in `ks`.
 
     Parameters
     ----------
@@ -291,8 +188,6 @@ def sweep(
         Codes of references and queries.
     ks : ndarray
         Increasing prefix lengths.
-    similarity : str
-        "cosine", taken after truncation, or "euclidean".
     exclude : ndarray of shape (m,), optional
         One reference per query that is never its neighbor (itself); -1 for a query that has none.
 
@@ -300,39 +195,35 @@ def sweep(
     ------
     Block
     """
+    n, m = len(Z_ref), len(Z)
     # Cosines of float32 tell angles apart down to 3e-4, which short codes of many rows do not respect.
-    fine = int(np.searchsorted(ks, FINE, side="right")) if similarity == "cosine" and Z.dtype == np.float32 else 0
+    fine = int(np.searchsorted(ks, FINE, side="right")) if Z.dtype == np.float32 else 0
     resolution = _CODE_ROUNDINGS * float(np.finfo(Z.dtype).eps)
-    if fine:
-        short = Z_ref[:, :FINE].astype(np.float64), Z[:, :FINE].astype(np.float64)
-        yield from _sweep(SIMILARITIES[similarity](*short, ks[:fine], resolution), len(Z_ref), len(Z), exclude)
-    if fine < len(ks):
-        for block in _sweep(SIMILARITIES[similarity](Z_ref, Z, ks[fine:], resolution), len(Z_ref), len(Z), exclude):
-            yield replace(block, i=block.i + fine) if fine else block
-
-
-def _sweep(kind: Any, n: int, m: int, exclude: np.ndarray | None) -> Iterator[Block]:
-    """Do the work of `sweep` in the precision of the codes."""
-    ks, dtype = kind.ks, kind.R.dtype
-    w = _padded(n)
-    # A single product needs no block that stays in the cache, and gains from a larger one.
-    room = BLOCK_BYTES if len(ks) > 1 else _ONE_LENGTH * BLOCK_BYTES
-    size = max(1, min(m, room // (w * dtype.itemsize)))
-    S_all, T_all = np.empty((2, size, w), dtype=dtype)
-    starts = np.concatenate([[0], ks[:-1]])
-    for first in range(0, m, size):
-        rows = slice(first, min(first + size, m))
-        count = rows.stop - rows.start
-        S, T = S_all[:count], T_all[:count]
-        S[:] = 0
-        for i, (start, stop) in enumerate(zip(starts.tolist(), ks.tolist(), strict=True)):
-            kind.grow(S, T, rows, start, stop)
-            kind.read(S, T, rows, i)
-            T[:, n:] = -np.inf
-            if exclude is not None:
-                own = np.flatnonzero(exclude[rows] >= 0)
-                T[own, exclude[rows][own]] = -np.inf
-            yield Block(rows, i, stop, T, kind)
+    for first, lengths, dtype in ((0, ks[:fine], np.float64), (fine, ks[fine:], Z.dtype)):
+        if not len(lengths):
+            continue
+        width = int(lengths[-1])
+        short_ref, short = (side[:, :width].astype(dtype, copy=False) for side in (Z_ref, Z))
+        kind = _Cosines(short_ref, short, lengths, resolution)
+        w, itemsize = kind.R.shape[1], kind.R.dtype.itemsize
+        # A single product needs no block that stays in the cache, and gains from a larger one.
+        room = BLOCK_BYTES if len(lengths) > 1 else _ONE_LENGTH * BLOCK_BYTES
+        size = max(1, min(m, room // (w * itemsize)))
+        S_all, T_all = np.empty((2, size, w), dtype=kind.R.dtype)
+        for start in range(0, m, size):
+            rows = slice(start, min(start + size, m))
+            S, T = S_all[: rows.stop - start], T_all[: rows.stop - start]
+            S[:] = 0
+            before = 0
+            for i, k in enumerate(lengths.tolist()):
+                kind.grow(S, T, rows, before, k)
+                kind.read(S, T, rows, i)
+                T[:, n:] = -np.inf
+                if exclude is not None:
+                    own = np.flatnonzero(exclude[rows] >= 0)
+                    T[own, exclude[rows][own]] = -np.inf
+                yield Block(rows, first + i, k, T, kind)
+                before = k
 
 
 def _first(T: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -378,7 +269,7 @@ def largest(T: np.ndarray, n: int) -> np.ndarray:
     return columns[order[first[:, None] + np.arange(n)]]
 
 
-class _Cosine:
+class _Cosines:
     """Running dot products over the norms of reference prefixes; a query's own norm changes no order."""
 
     def __init__(self, Z_ref: np.ndarray, Z: np.ndarray, ks: np.ndarray, resolution: float):
@@ -386,7 +277,8 @@ class _Cosine:
         self.Q = np.ascontiguousarray(balanced(Z).T)
         self.ks, self.resolution = ks, resolution
         self.norms = {int(k): row for k, row in zip(ks, _prefix_norms(self.Q, ks), strict=True)}
-        self.inverse_norms = _inverse(_prefix_norms(self.R, ks)).astype(Z.dtype)
+        norms = _prefix_norms(self.R, ks)
+        self.inverse_norms = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0).astype(Z.dtype)
         # Dot products of signs are whole numbers, and their norms are all the same: nothing is rounded apart.
         self.signs = _of_one_size(Z_ref) and _of_one_size(Z)
 
@@ -406,56 +298,29 @@ class _Cosine:
             np.multiply(S, self.inverse_norms[i], out=T)
 
     def exact_at(self, k: int) -> bool:
+        """Tell whether a prefix is read without rounding, so that ties are ties already."""
         return k == 1 or self.signs
 
     def exact(self, queries: np.ndarray, references: np.ndarray, k: int) -> np.ndarray:
-        q, r = _pairs_of(self.Q, queries, k), _pairs_of(self.R, references, k)
-        norms = np.sqrt(_summed(r * r))
-        return np.divide(_summed(q * r), norms, out=np.zeros(len(q)), where=norms > 0)
+        """Return the similarities of pairs in float64, to the same last bit on every processor."""
+        q, r = (
+            np.ascontiguousarray(columns[:k, places].T, dtype=np.float64)
+            for columns, places in ((self.Q, queries), (self.R, references))
+        )
+        # A cumulative sum adds from the first number to the last, in that order everywhere.
+        products, squares = (np.cumsum(part, axis=1)[:, -1] for part in (q * r, r * r))
+        return np.divide(products, np.sqrt(squares), out=np.zeros(len(q)), where=squares > 0)
 
     def rounding(self, rows: slice | np.ndarray, k: int, best: np.ndarray) -> np.ndarray:
+        """Return how far a fast similarity near `best` may be from the exact one, for each query."""
         return _sum_rounding(k, self.R.dtype) * self.norms[k][rows] + self.tie(rows, k, best)
 
     def tie(self, queries: slice | np.ndarray, k: int, best: np.ndarray) -> np.ndarray:
+        """Return the difference to `best` that the precision of the codes cannot tell from none."""
         # Turning a reference by the resolution moves the cosine by at most resolution times sine, in first order.
         norms = self.norms[k][queries]
         sine = np.sqrt(np.maximum(norms**2 - best**2, 0.0))
         return self.resolution * sine + (self.resolution**2 / 2 + _EXACT_TIE) * norms
-
-
-class _Euclidean:
-    """Running sums of squared differences: no subtraction of large norms, so near neighbors stay exact."""
-
-    def __init__(self, Z_ref: np.ndarray, Z: np.ndarray, ks: np.ndarray, resolution: float):
-        self.R = _transposed(Z_ref)
-        self.Q = np.ascontiguousarray(Z.T)
-        self.ks, self.resolution = ks, resolution
-        self.norms = {int(k): row for k, row in zip(ks, _prefix_norms(self.Q, ks), strict=True)}
-
-    def grow(self, S: np.ndarray, T: np.ndarray, rows: slice, start: int, stop: int) -> None:
-        for j in range(start, stop):
-            np.subtract(self.R[j], self.Q[j, rows, None], out=T)
-            np.multiply(T, T, out=T)
-            np.subtract(S, T, out=S)
-
-    def read(self, S: np.ndarray, T: np.ndarray, rows: slice, i: int) -> None:
-        np.copyto(T, S)
-
-    def exact_at(self, k: int) -> bool:
-        return False
-
-    def exact(self, queries: np.ndarray, references: np.ndarray, k: int) -> np.ndarray:
-        q, r = _pairs_of(self.Q, queries, k), _pairs_of(self.R, references, k)
-        return -_summed(np.square(q - r))
-
-    def rounding(self, rows: slice | np.ndarray, k: int, best: np.ndarray) -> np.ndarray:
-        return _sum_rounding(k, self.R.dtype) * np.abs(best) + self.tie(rows, k, best)
-
-    def tie(self, queries: slice | np.ndarray, k: int, best: np.ndarray) -> np.ndarray:
-        # Moving a reference by the resolution of its own size changes the distance by that much.
-        distance = np.sqrt(np.maximum(-best, 0.0))
-        step = self.resolution * (self.norms[k][queries] + distance)
-        return (2.0 * distance + step) * step + _EXACT_TIE * distance**2
 
 
 def _of_one_size(Z: np.ndarray) -> bool:
@@ -468,38 +333,13 @@ def _sum_rounding(k: int, dtype: DTypeLike) -> float:
     return (4.0 + np.sqrt(k)) * float(np.finfo(dtype).eps)
 
 
-def _pairs_of(columns: np.ndarray, places: np.ndarray, k: int) -> np.ndarray:
-    """Return the first k coordinates of the given vectors as rows of float64."""
-    return np.ascontiguousarray(columns[:k, places].T, dtype=np.float64)
-
-
-def _summed(rows: np.ndarray) -> np.ndarray:
-    """Sum along rows from the first number to the last, in that order everywhere."""
-    return np.cumsum(rows, axis=1)[:, -1]
-
-
-SIMILARITIES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray, float], _Similarity]] = {
-    "cosine": _Cosine,
-    "euclidean": _Euclidean,
-}
-
-
-def check_similarity(similarity: str, owner: str) -> str:
-    """Return the name of a known similarity."""
-    return check_choice(similarity, SIMILARITIES, "similarity", owner)
-
-
-def _padded(n: int) -> int:
-    return -(-n // LANES) * LANES
-
-
 def _transposed(Z_ref: np.ndarray) -> np.ndarray:
     """Lay references out by coordinate, padded with zeros to whole vector registers.
 
     Without a remainder every reference goes through the same instructions of any BLAS kernel, so equal
     references get equal similarities to the last bit, and ties are ties.
     """
-    R = np.zeros((Z_ref.shape[1], _padded(len(Z_ref))), dtype=Z_ref.dtype)
+    R = np.zeros((Z_ref.shape[1], -(-len(Z_ref) // LANES) * LANES), dtype=Z_ref.dtype)
     R[:, : len(Z_ref)] = Z_ref.T
     return R
 
@@ -526,8 +366,3 @@ def _prefix_norms(columns: np.ndarray, ks: np.ndarray) -> np.ndarray:
         start = k
         np.sqrt(squares, out=norms[i])
     return norms
-
-
-def _inverse(norms: np.ndarray) -> np.ndarray:
-    """One over each norm; 0 for a norm of 0."""
-    return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)

@@ -41,21 +41,19 @@ def _tiled(codes: np.ndarray, width: int) -> np.ndarray:
     return tiles
 
 
-def _laid_out(Z_ref: np.ndarray, lengths: np.ndarray, euclidean: bool) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return references by tiles and, for cosines, one over the norms of their prefixes, 0 for a norm of 0.
+def _laid_out(Z_ref: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return references by tiles and one over the norms of their prefixes, 0 for a norm of 0.
 
     Block by block, so that tiles are the only copy.
     """
     step, count = 64 * LANES, -(-len(Z_ref) // LANES)
     tiles = np.empty((count, Z_ref.shape[1], LANES), Z_ref.dtype)
-    scales = None if euclidean else np.empty((count, len(lengths), LANES), Z_ref.dtype)
+    scales = np.empty((count, len(lengths), LANES), Z_ref.dtype)
     for start in range(0, len(Z_ref), step):
-        part, place = Z_ref[start : start + step], slice(start // LANES, (start + step) // LANES)
-        if scales is not None:
-            part = balanced(part)
-            norms = _prefix_norms(part, lengths)
-            np.divide(1.0, norms, out=norms, where=norms > 0)
-            scales[place] = _tiled(norms, LANES)
+        part, place = balanced(Z_ref[start : start + step]), slice(start // LANES, (start + step) // LANES)
+        norms = _prefix_norms(part, lengths)
+        np.divide(1.0, norms, out=norms, where=norms > 0)
+        scales[place] = _tiled(norms, LANES)
         tiles[place] = _tiled(part, LANES)
     return tiles, scales
 
@@ -92,11 +90,11 @@ def nearest(
     lengths = np.ascontiguousarray(ks, dtype=np.int64)
     first = _first_lengths(lengths)
     n_rows, room = len(Z_ref), max(_ROOM, 3 * n)
-    tiles, scales = _laid_out(Z_ref, lengths, rule.euclidean)
-    first_scales = None if scales is None else np.ascontiguousarray(scales[:, first])
+    tiles, scales = _laid_out(Z_ref, lengths)
+    first_scales = np.ascontiguousarray(scales[:, first])
 
     def work(rows: slice) -> tuple[slice, np.ndarray]:
-        part = Z[rows] if rule.euclidean else balanced(Z[rows])
+        part = balanced(Z[rows])
         queries = _tiled(part, TOGETHER)
         own = np.full(len(queries) * TOGETHER, -1)
         if exclude is not None:

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 import numba
 import numpy as np
 
-from firstk._base.simd import LANES, above, fma, larger, load, lowest_bit, mul, splat, splat_at, store, sub
+from firstk._base.simd import LANES, above, fma, larger, load, lowest_bit, mul, splat, splat_at, store
 
 # Queries that share a load of references.
 TOGETHER = 4
@@ -31,7 +31,6 @@ class Rule(NamedTuple):
 
     resolution: float  # relative difference of codes that is none
     exact_tie: float  # relative difference of sums in float64 that is none
-    euclidean: bool
 
 
 class Notes(NamedTuple):
@@ -59,10 +58,6 @@ class Limits(NamedTuple):
 @jit
 def _tie(best: float, norm: float, rule: Rule) -> float:
     """Return the difference to `best` that the precision of the codes cannot tell from none."""
-    if rule.euclidean:
-        distance = np.sqrt(max(-best, 0.0))
-        step = rule.resolution * (norm + distance)
-        return (2.0 * distance + step) * step + rule.exact_tie * (distance * distance)
     sine = np.sqrt(max(norm * norm - best * best, 0.0))
     return rule.resolution * sine + (rule.resolution * rule.resolution / 2 + rule.exact_tie) * norm
 
@@ -71,8 +66,7 @@ def _tie(best: float, norm: float, rule: Rule) -> float:
 def _margin(best: float, at: int, i: int, limits: Limits, rule: Rule) -> float:
     """Return how far apart two fast similarities must be, one of them `best`, to be told apart."""
     norm = limits.norms[at, i]
-    size = abs(best) if rule.euclidean else norm
-    return 2.0 * (limits.roundings[i] * size + _tie(best, norm, rule))
+    return 2.0 * (limits.roundings[i] * norm + _tie(best, norm, rule))
 
 
 @jit
@@ -136,8 +130,6 @@ def _take(
         lane = lowest_bit(bits)
         bits &= bits - np.uint32(1)
         value, row = notes.lanes[lane], t * LANES + lane
-        if rule.euclidean:
-            value = -value
         if value <= -bound or row >= limits.n_rows or row == notes.own[at]:
             continue
         near[count], rows[count] = value, row
@@ -164,15 +156,9 @@ def _take_four(
     """Note what passes the bounds of four queries."""
     zero = splat(notes.bounds.dtype.type(0))
     for q, values in enumerate(sums):
-        bound = splat(notes.bounds[g, i, q])
-        if rule.euclidean:
-            passed = sub(bound, values)
-        else:
-            passed = fma(values, scale, bound)
-            values = mul(values, scale)
-        bits = above(passed, zero)
+        bits = above(fma(values, scale, splat(notes.bounds[g, i, q])), zero)
         if bits:
-            _take(bits, values, t, g * TOGETHER + q, i, notes, limits, n, rule)
+            _take(bits, mul(values, scale), t, g * TOGETHER + q, i, notes, limits, n, rule)
 
 
 # -- the sweep ------------------------------------------------------------------------------------------------------
@@ -194,7 +180,7 @@ def _stride(count: int) -> int:
 @jit
 def scan(
     tiles: np.ndarray,
-    scales: np.ndarray | None,
+    scales: np.ndarray,
     queries: np.ndarray,
     lengths: np.ndarray,
     notes: Notes,
@@ -202,13 +188,10 @@ def scan(
     n: int,
     rule: Rule,
 ) -> None:
-    """Grow the similarities of all references to a block of queries through all lengths.
-
-    Sums of products are scaled by `scales`; without them, sums of squared differences are taken.
-    """
+    """Grow the products of all references with a block of queries through all lengths; `scales` makes them cosines."""
     count, d, _ = tiles.shape
     flat, asked, bounds = tiles.reshape(-1), queries.reshape(-1), notes.bounds.reshape(-1)
-    scale = flat if scales is None else scales.reshape(-1)
+    scale = scales.reshape(-1)
     groups, width = len(queries), len(lengths)
     zero = splat(tiles.dtype.type(0))
     stride = _stride(count)  # references may come sorted, so that each is nearer than the one before
@@ -223,21 +206,13 @@ def scan(
                     r, a = load(flat, (t * d + j) * LANES), (g * d + j) * TOGETHER
                     x, y = splat_at(asked, a), splat_at(asked, a + 1)
                     z, w = splat_at(asked, a + 2), splat_at(asked, a + 3)
-                    if scales is None:
-                        x, y, z, w = sub(r, x), sub(r, y), sub(r, z), sub(r, w)
-                        s0, s1, s2, s3 = fma(x, x, s0), fma(y, y, s1), fma(z, z, s2), fma(w, w, s3)
-                    else:
-                        s0, s1, s2, s3 = fma(x, r, s0), fma(y, r, s1), fma(z, r, s2), fma(w, r, s3)
+                    s0, s1, s2, s3 = fma(x, r, s0), fma(y, r, s1), fma(z, r, s2), fma(w, r, s3)
                     j += 1
                 a = (g * width + i) * TOGETHER
                 x, y = splat_at(bounds, a), splat_at(bounds, a + 1)
                 z, w = splat_at(bounds, a + 2), splat_at(bounds, a + 3)
-                r = zero
-                if scales is None:
-                    x, y, z, w = sub(x, s0), sub(y, s1), sub(z, s2), sub(w, s3)
-                else:
-                    r = load(scale, (t * width + i) * LANES)
-                    x, y, z, w = fma(s0, r, x), fma(s1, r, y), fma(s2, r, z), fma(s3, r, w)
+                r = load(scale, (t * width + i) * LANES)
+                x, y, z, w = fma(s0, r, x), fma(s1, r, y), fma(s2, r, z), fma(s3, r, w)
                 if above(larger(larger(x, y), larger(z, w)), zero):
                     _take_four((s0, s1, s2, s3), r, t, g, i, notes, limits, n, rule)
 
@@ -251,28 +226,19 @@ def _added(
     start: int,
     stop: int,
     sums: tuple[float, float],
-    rule: Rule,
 ) -> tuple[float, float]:
-    """Add coordinates of one pair to minus its squared distance, or to its product and the reference's square.
-
-    In float64, from the first coordinate to the last.
-    """
+    """Add coordinates of one pair to its product and the reference's square, in float64, from the first to the last."""
     t, lane, g, q = row // LANES, row % LANES, at // TOGETHER, at % TOGETHER
     total, square = sums
     for j in range(start, stop):
         x, r = np.float64(queries[g, j, q]), np.float64(tiles[t, j, lane])
-        if rule.euclidean:
-            total -= (x - r) * (x - r)
-        else:
-            total += x * r
-            square += r * r
+        total += x * r
+        square += r * r
     return total, square
 
 
 @jit
-def _similarity(total: float, square: float, rule: Rule) -> float:
-    if rule.euclidean:
-        return total
+def _similarity(total: float, square: float) -> float:
     return total / np.sqrt(square) if square > 0 else 0.0
 
 
@@ -323,9 +289,9 @@ def seed(
             for i in range(grid[p - 1] + 1 if p else 0, grid[p] + 1):
                 for c in range(count):
                     sums = (totals[c], squares[c])
-                    sums = _added(tiles, queries, at, rows[c], start, lengths[i], sums, rule)
+                    sums = _added(tiles, queries, at, rows[c], start, lengths[i], sums)
                     totals[c], squares[c] = sums
-                    values[c] = _similarity(sums[0], sums[1], rule)
+                    values[c] = _similarity(sums[0], sums[1])
                 start = lengths[i]
                 best = _nth(values, places, count, n)
                 bounds[at // TOGETHER, i, at % TOGETHER] = _bound(best, at, i, limits, rule)
@@ -367,13 +333,10 @@ def _exhaustive(
             x = np.float64(queries[g, j, q])
             for lane in range(LANES):
                 r = np.float64(tiles[t, j, lane])
-                if rule.euclidean:
-                    totals[lane] -= (x - r) * (x - r)
-                else:
-                    totals[lane] += x * r
-                    squares[lane] += r * r
+                totals[lane] += x * r
+                squares[lane] += r * r
         for row in range(t * LANES, min(t * LANES + LANES, n_rows)):
-            values[row] = _similarity(totals[row - t * LANES], squares[row - t * LANES], rule)
+            values[row] = _similarity(totals[row - t * LANES], squares[row - t * LANES])
             rows[row] = row
     if own >= 0:
         values[own] = -np.inf
@@ -428,8 +391,8 @@ def decide(
                 backward[c] = -rows[c]
             _sort(backward, rows, count)
             for c in range(count):
-                total, square = _added(tiles, queries, at, rows[c], 0, k, (0.0, 0.0), rule)
-                exact[c] = _similarity(total, square, rule)
+                total, square = _added(tiles, queries, at, rows[c], 0, k, (0.0, 0.0))
+                exact[c] = _similarity(total, square)
             _by_groups(exact, rows, count, norm, rule, answer)
 
 

@@ -39,9 +39,6 @@ class PerRowScores(Protocol):
     def resampled(self, counts: np.ndarray) -> np.ndarray:
         """Return the statistic, shape (B, K), of B draws in which row i occurs ``counts[i, b]`` times."""
 
-    def column(self, i: int) -> PerRowScores:
-        """Return the scores of the prefix length number `i` alone."""
-
 
 @dataclass(frozen=True, eq=False)
 class MeanScore:
@@ -74,10 +71,6 @@ class MeanScore:
         if self.weights is not None:
             return self.weights @ self.values.astype(np.float64) / (self.weights.sum() * self.out_of)
         return self.values.sum(axis=0, dtype=np.float64) / (self.n * self.out_of)
-
-    def column(self, i: int) -> MeanScore:
-        """Return the scores of the prefix length number `i` alone."""
-        return replace(self, values=self.values[:, i : i + 1])
 
     def part(self, chosen: np.ndarray) -> MeanScore:
         """Return the scores of some rows of the data, given as a mask over all of them."""
@@ -123,10 +116,6 @@ class ExplainedShare:
     def score(self) -> np.ndarray:
         """Return the share that each prefix explains."""
         return 1.0 - self.errors.sum(axis=0) / self._whole(np.ones((self.n, 1)))
-
-    def column(self, i: int) -> ExplainedShare:
-        """Return the scores of the prefix length number `i` alone."""
-        return replace(self, errors=self.errors[:, i : i + 1])
 
     def resampled(self, counts: np.ndarray) -> np.ndarray:
         """Return the shares of resampled rows."""
@@ -177,10 +166,6 @@ class RankAgreement:
     def score(self) -> np.ndarray:
         """Return the correlation of each prefix length."""
         return np.array([rank_correlation(column, self.scores) for column in self.values.T])
-
-    def column(self, i: int) -> RankAgreement:
-        """Return the scores of the prefix length number `i` alone."""
-        return replace(self, values=self.values[:, i : i + 1])
 
     def resampled(self, counts: np.ndarray) -> np.ndarray:
         """Return the correlations of resampled pairs, ranked anew.

@@ -21,10 +21,8 @@ from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import scorers
 from firstk.metrics.bootstrap import PerRowScores, bootstrap_interval, check_confidence
-from firstk.metrics.scorers import AS_IT_IS, Scorer, Storage
+from firstk.metrics.scorers import AS_IT_IS, Compared, Scorer, Storage
 from firstk.quality.curve import PrefixCurve
-
-RawScorer = Callable[[FittedEncoder, Any], PerRowScores | None]
 
 
 @dataclass(frozen=True)
@@ -34,18 +32,17 @@ class Metric:
     Attributes
     ----------
     score : callable
-        From an encoder, data, prefix lengths and a storage to scores by row.
+        From what is compared, data and prefix lengths to scores by row.
     takes : type
         Rows, Pairs or Search; "recall@10" takes Rows and Search.
     needs : tuple of str
         What rows must have besides vectors: "y", "reference".
     help : str
         One line for a table.
-    raw_rows : callable
-        The same metric of the vectors as they came, by the same rows and with one column, so that differences to it are
-        paired; None where the raw vectors have no score by row.
     raw_constant : float, optional
         The raw vectors' score where it is known without data: they explain themselves.
+    of_encoder : bool
+        Whether it needs the encoder's own decoder or head, so that raw vectors have no score.
     chance : callable
         From the data to the score of guessing; None where there is nothing to guess.
     """
@@ -53,10 +50,19 @@ class Metric:
     score: Scorer
     takes: type[Data] | UnionType
     help: str
-    raw_rows: RawScorer = lambda encoder, data: None
     raw_constant: float | None = None
+    of_encoder: bool = False
     chance: Callable[[Any], float | None] = lambda data: None
     needs: tuple[str, ...] = ()
+
+    def raw_rows(self, encoder: FittedEncoder, data: Data) -> PerRowScores | None:
+        """Score the vectors as they came, by the same rows and with one column, so that differences are paired.
+
+        None where they have no score by row.
+        """
+        if self.of_encoder or self.raw_constant is not None:
+            return None
+        return self.score(Compared(encoder, raw=True), data, np.array([encoder.p]))
 
     def raw(self, encoder: FittedEncoder, data: Data) -> float | None:
         """Return the score of the vectors as they came; None where that has no meaning."""
@@ -68,7 +74,7 @@ def per_row_scores(
     encoder: FittedEncoder, data: Data, metric: str, ks: np.ndarray, storage: Storage = AS_IT_IS
 ) -> PerRowScores:
     """Score the prefixes `ks` of an encoder by the metric of that name, and keep rows, pairs or queries apart."""
-    return METRICS[check_metric(metric, data)].score(encoder, data, ks, storage)
+    return METRICS[check_metric(metric, data)].score(Compared(encoder, storage), data, ks)
 
 
 def prefix_curve(
@@ -133,7 +139,7 @@ def prefix_curve(
     low, high = (tuple(end.tolist()) for end in ends) if ends else (None, None)
     details = {}
     if name == "mixture" and isinstance(data, Rows):
-        of_y, of_x = scorers.mixture_parts(encoder, data, lengths)
+        of_y, of_x = scorers.mixture_parts(Compared(encoder), data, lengths)
         details = {"explained_variance": of_x.score().tolist(), "r2": of_y.score().tolist()}
     return PrefixCurve(
         k=tuple(lengths.tolist()),
@@ -306,7 +312,6 @@ METRICS: dict[str, Metric] = {
         scorers.r2,
         Rows,
         "R^2 of the best linear readout of the targets",
-        scorers.raw_r2,
         chance=no_relation,
         needs=("y",),
     ),
@@ -314,7 +319,6 @@ METRICS: dict[str, Metric] = {
         scorers.neighbor_accuracy,
         Rows,
         "share of rows whose nearest reference row, by cosine, has their label",
-        scorers.raw_neighbor_accuracy,
         chance=guessed_label,
         needs=_LABELS,
     ),
@@ -322,7 +326,6 @@ METRICS: dict[str, Metric] = {
         scorers.probe_accuracy,
         Rows,
         "accuracy of the best least-squares probe",
-        scorers.raw_probe_accuracy,
         chance=guessed_label,
         needs=_LABELS,
     ),
@@ -330,6 +333,7 @@ METRICS: dict[str, Metric] = {
         scorers.head_accuracy,
         Rows,
         "accuracy of the encoder's own head",
+        of_encoder=True,
         needs=("y",),
     ),
     "recall@10": Metric(
@@ -342,41 +346,37 @@ METRICS: dict[str, Metric] = {
         scorers.mixture,
         Rows,
         "share of targets and vectors explained together",
+        of_encoder=True,
         needs=("y",),
     ),
     "spearman": Metric(
         scorers.spearman,
         Pairs,
         "Spearman correlation of cosine and score",
-        scorers.raw_spearman,
         chance=no_relation,
     ),
     "positive_recall@10": Metric(
         scorers.positive_recall,
         Pairs,
         "share of partners among the ten nearest",
-        scorers.raw_positive_recall,
         chance=random_partner,
     ),
     "ndcg@10": Metric(
         scorers.search("ndcg", 10),
         Search,
         "how high the relevant documents stand in the first ten results, from 0 (none there) to 1 (all on top)",
-        scorers.raw_search("ndcg", 10),
         chance=random_ranking("ndcg", 10),
     ),
     "mrr@10": Metric(
         scorers.search("mrr", 10),
         Search,
         "one over the rank of the first relevant document; 0 if it is not in the first ten results",
-        scorers.raw_search("mrr", 10),
         chance=random_ranking("mrr", 10),
     ),
     "relevant_recall@100": Metric(
         scorers.search("recall", 100),
         Search,
         "share of the relevant documents that are in the first hundred results",
-        scorers.raw_search("recall", 100),
         chance=random_ranking("recall", 100),
     ),
 }

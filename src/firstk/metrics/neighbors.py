@@ -1,8 +1,8 @@
 """Nearest neighbors at every prefix length: 1-NN accuracy, and ranks of known neighbors or partners.
 
-All of them read the same sweep over the coordinates, so a whole curve costs one encode and little more than
-a few evaluations at full width. References that the precision of the codes cannot tell apart are ties, and ties go
-to the lowest reference row.
+Nearest is by cosine, taken after truncation; a prefix of norm 0 has cosine 0 with everything. All of them read the same
+sweep over the coordinates, so a whole curve costs one encode and little more than a few evaluations at full width.
+References that the precision of the codes cannot tell apart are ties, and ties go to the lowest reference row.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from firstk._base.checks import (
 from firstk._base.progress import tracked
 from firstk._base.rows import distinct_rows
 from firstk.exceptions import InvalidInputError
-from firstk.metrics._sweep import check_similarity, nearest, nearest_hold
+from firstk.metrics._sweep import nearest
 
 # Rows of a block, positions of its prefix lengths, hits of each row at each length.
 Hits = Iterator[tuple[slice, slice, np.ndarray]]
@@ -35,14 +35,13 @@ def nearest_neighbor_accuracy(
     Z: ArrayLike,
     y: ArrayLike,
     *,
-    similarity: str = "cosine",
     ks: ArrayLike | None = None,
     per_row: bool = False,
 ) -> np.ndarray:
     r"""Accuracy of the label of the nearest reference, for every prefix length.
 
-    With :math:`S_k = S_{k-1} + z_k r_k^\top` and cumulative norms (cosine after truncation), or
-    :math:`D_k = D_{k-1} + (z_k - r_k)^2` (Euclidean), one sweep gives all k (docs/theory.md, 4.6).
+    With :math:`S_k = S_{k-1} + z_k r_k^\top` and cumulative norms (cosine after truncation), one sweep gives all k
+    (docs/theory.md, 4.6).
 
     Parameters
     ----------
@@ -54,8 +53,6 @@ def nearest_neighbor_accuracy(
         Codes to classify.
     y : array-like of shape (m,)
         Their labels; one that no reference has counts as wrong.
-    similarity : {"cosine", "euclidean"}
-        What nearest means. A prefix of norm 0 has cosine 0 with everything.
     ks : array-like of int, optional
         Prefix lengths, increasing; all from 1 to d if not given.
     per_row : bool
@@ -77,7 +74,7 @@ def nearest_neighbor_accuracy(
     Z_ref, Z = check_matrix_pair(Z_ref, Z, owner, ("Z_ref", "Z"))
     y_ref, y = check_label_pair(y_ref, y, (len(Z_ref), len(Z)), owner, ("y_ref", "y"))
     ks = check_lengths(ks, Z.shape[1], owner)
-    blocks = nearest(Z_ref, Z, ks, check_similarity(similarity, owner), 1)
+    blocks = nearest(Z_ref, Z, ks, 1)
     hits = ((rows, places, y_ref[found[:, :, 0]] == y[rows, None]) for rows, places, found in blocks)
     return _by_row(hits, (len(Z), len(ks)), bool) if per_row else _totals(hits, len(Z), len(ks)) / len(Z)
 
@@ -87,7 +84,6 @@ def nearest_neighbors(
     Z: ArrayLike,
     n_neighbors: int = 10,
     *,
-    similarity: str = "cosine",
     exclude_self: bool | ArrayLike = False,
 ) -> np.ndarray:
     """Rows of the nearest references of each query at full width, nearest first.
@@ -102,8 +98,6 @@ def nearest_neighbors(
         Queries.
     n_neighbors : int
         How many, at most n (n - 1 with `exclude_self`).
-    similarity : {"cosine", "euclidean"}
-        What nearest means.
     exclude_self : bool or array-like of int of shape (m,)
         True: query i is reference i, and is not its own neighbor. An array: the reference that each query
         is.
@@ -123,7 +117,7 @@ def nearest_neighbors(
     n = check_count(n_neighbors, "n_neighbors", owner, most=len(Z_ref) - (exclude is not None))
     found = np.empty((len(Z), n), dtype=np.int64)
     ks = np.array([Z.shape[1]])
-    blocks = nearest(Z_ref, Z, ks, check_similarity(similarity, owner), n, exclude=exclude)
+    blocks = nearest(Z_ref, Z, ks, n, exclude=exclude)
     for rows, _, block in tracked(blocks, len(Z), "finding neighbors", "row", lambda part: len(part[2])):
         found[rows] = block[:, 0]
     return found
@@ -135,7 +129,6 @@ def neighbor_recall(
     truth: ArrayLike,
     *,
     at: int | None = None,
-    similarity: str = "cosine",
     exclude_self: bool | ArrayLike = False,
     ks: ArrayLike | None = None,
     per_row: bool = False,
@@ -153,8 +146,6 @@ def neighbor_recall(
         gives them: ``truth = nearest_neighbors(X_ref, X)`` for recall@10.
     at : int, optional
         How many nearest references are looked at; t if not given.
-    similarity : {"cosine", "euclidean"}
-        What nearest means; cosine is taken after truncation.
     exclude_self : bool or array-like of int of shape (m,)
         As in `nearest_neighbors`; use the same for both.
     ks : array-like of int, optional
@@ -174,7 +165,11 @@ def neighbor_recall(
     truth = _check_truth(truth, len(Z_ref), len(Z), owner)
     at = truth.shape[1] if at is None else check_count(at, "at", owner)
     at = min(at, len(Z_ref) - (exclude is not None))
-    hits = nearest_hold(Z_ref, Z, ks, check_similarity(similarity, owner), at, truth, exclude=exclude)
+    blocks, columns = nearest(Z_ref, Z, ks, at, exclude=exclude, ordered=False), range(truth.shape[1])
+    hits = (
+        (rows, places, np.sum([(found == truth[rows, None, column, None]).sum(axis=2) for column in columns], axis=0))
+        for rows, places, found in blocks
+    )
     return _by_row(hits, (len(Z), len(ks)), np.int32) if per_row else _totals(hits, len(Z), len(ks)) / truth.size
 
 
@@ -183,7 +178,6 @@ def positive_recall(
     Z_right: ArrayLike,
     *,
     at: int = 10,
-    similarity: str = "cosine",
     ks: ArrayLike | None = None,
     per_row: bool = False,
 ) -> np.ndarray:
@@ -196,8 +190,6 @@ def positive_recall(
         candidate, so a document with several queries does not compete with itself.
     at : int
         How many nearest rights are looked at.
-    similarity : {"cosine", "euclidean"}
-        What nearest means; cosine is taken after truncation.
     ks : array-like of int, optional
         Prefix lengths, increasing; all from 1 to d if not given.
     per_row : bool
@@ -218,7 +210,7 @@ def positive_recall(
     check_same_length(Z_left, Z_right, "Z_left", "Z_right", owner)
     at = check_count(at, "at", owner)
     first, own = distinct_rows(Z_right)
-    return neighbor_recall(Z_right[first], Z_left, own[:, None], at=at, similarity=similarity, ks=ks, per_row=per_row)
+    return neighbor_recall(Z_right[first], Z_left, own[:, None], at=at, ks=ks, per_row=per_row)
 
 
 def _shown(hits: Hits, total: int) -> Hits:

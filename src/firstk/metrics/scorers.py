@@ -1,7 +1,7 @@
-"""Scorers: from an encoder and data to scores by row and prefix length, one function for each metric.
+"""Scorers: from codes or raw vectors and data to scores by row and prefix length, one function for each metric.
 
-Scores are kept by row, so that one pass gives the score and its interval. What is stored (documents, references, rows
-that are read out) goes through ``storage.store``, queries through ``storage.ask``.
+Scores are kept by row, so that one pass gives the score and its interval, and differences to the raw vectors are
+paired. What is stored (documents, references, rows that are read out) is asked of `Compared.kept`, queries of `asking`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -47,36 +47,57 @@ _one_at_a_time = Lock()
 # Targets that scores hold, the latest first.
 _held: deque[weakref.ref[np.ndarray]] = deque(maxlen=8)
 
-# From an encoder, data, prefix lengths and a storage to scores by row.
-Scorer = Callable[[FittedEncoder, Any, np.ndarray, Storage], PerRowScores]
 
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """Vectors as a metric compares them: by the codes of an encoder, stored and asked for, or as they came.
 
-def _codes(encoder: FittedEncoder, X: ArrayLike, side: str = "document") -> np.ndarray:
-    """Codes at full width, not normalized: metrics that take cosines do so after each truncation.
-
-    Summed in float64 and then rounded to the precision that is due: sums in float32 would give copies of a row codes
-    of other last digits, and copies would no longer tie.
+    Attributes
+    ----------
+    encoder : FittedEncoder
+    storage : Storage
+    raw : bool
+        The vectors as they came: a code whose one prefix is the whole.
     """
-    return encoder.coordinates(X, side=side, owner="curve", exact=True)
+
+    encoder: FittedEncoder
+    storage: Storage = AS_IT_IS
+    raw: bool = False
+
+    def kept(self, X: ArrayLike, copies: np.ndarray | None = None) -> np.ndarray:
+        """Return rows as they come back from storage; with `copies`, as many of each as its number stands there."""
+        codes = self.vectors(X) if self.raw else self._codes(X)
+        codes = codes if copies is None else codes[copies]
+        return codes if self.raw else self.storage.store(codes)
+
+    def asking(self, X: ArrayLike, side: str = "document") -> np.ndarray:
+        """Return rows as they are compared with stored ones."""
+        return self.vectors(X) if self.raw else self.storage.ask(self._codes(X, side))
+
+    def read(self, X: ArrayLike) -> np.ndarray:
+        """Return what readouts are fitted on."""
+        return self.centred(X) if self.raw else self.kept(X)
+
+    def vectors(self, X: ArrayLike) -> np.ndarray:
+        """Return the vectors as they came."""
+        return self.encoder.vectors(X, owner="curve")
+
+    def centred(self, X: ArrayLike) -> np.ndarray:
+        """Return the vectors less the mean of the fit."""
+        X = self.vectors(X)
+        return X - self.encoder.mean.astype(X.dtype)
+
+    def _codes(self, X: ArrayLike, side: str = "document") -> np.ndarray:
+        """Codes at full width, not normalized: metrics that take cosines do so after each truncation.
+
+        Summed in float64 and then rounded to the precision that is due: sums in float32 would give copies of a row
+        codes of other last digits, and copies would no longer tie.
+        """
+        return self.encoder.coordinates(X, side=side, owner="curve", exact=True)
 
 
-def _kept(encoder: FittedEncoder, storage: Storage, X: ArrayLike) -> np.ndarray:
-    """Codes as they come back from storage."""
-    return storage.store(_codes(encoder, X))
-
-
-def _asking(encoder: FittedEncoder, storage: Storage, X: ArrayLike, side: str = "document") -> np.ndarray:
-    """Codes of queries, as they are compared with stored ones."""
-    return storage.ask(_codes(encoder, X, side))
-
-
-def _plain(encoder: FittedEncoder, X: ArrayLike) -> np.ndarray:
-    return encoder.vectors(X, owner="curve")
-
-
-def _centred(encoder: FittedEncoder, X: ArrayLike) -> np.ndarray:
-    X = _plain(encoder, X)
-    return X - encoder.mean.astype(X.dtype)
+# From what is compared, data and prefix lengths to scores by row.
+Scorer = Callable[[Compared, Any, np.ndarray], PerRowScores]
 
 
 def _squares(X: np.ndarray) -> np.ndarray:
@@ -89,44 +110,37 @@ def _at(table: np.ndarray, ks: np.ndarray) -> np.ndarray:
     return table if len(ks) == table.shape[1] else np.take(table, ks - 1, axis=1)
 
 
-def explained_variance(encoder: FittedEncoder, data: Rows, ks: np.ndarray, storage: Storage = AS_IT_IS) -> PerRowScores:
+def explained_variance(codes: Compared, data: Rows, ks: np.ndarray) -> PerRowScores:
     """Share of the variance that the encoder's own decoder rebuilds."""
+    encoder = codes.encoder
     if encoder.decoder is None:
         raise InvalidInputError(
             "The metric 'explained_variance' needs a decoder; use 'readback_variance' for this objective."
         )
     # About the decoder's own origin, which for networks is not quite the mean.
-    X = _plain(encoder, data.X)
+    X = codes.vectors(data.X)
     X = X - (encoder.mean if encoder.origin is None else encoder.origin).astype(X.dtype)
     _check_varies(X, "explained_variance")
-    errors = task.reconstruction_errors(X, _kept(encoder, storage, data.X), encoder.decoder)
+    errors = task.reconstruction_errors(X, codes.kept(data.X), encoder.decoder)
     return ExplainedShare(_at(errors, ks), _squares(X))
 
 
-def readback_variance(encoder: FittedEncoder, data: Rows, ks: np.ndarray, storage: Storage = AS_IT_IS) -> PerRowScores:
+def readback_variance(codes: Compared, data: Rows, ks: np.ndarray) -> PerRowScores:
     """Share of the variance that the best linear decoder rebuilds."""
-    fit = _kept(encoder, storage, data.stored), _centred(encoder, data.stored)
-    return _readout(fit, (_kept(encoder, storage, data.X), _centred(encoder, data.X)), ks)
+    fit = codes.kept(data.stored), codes.centred(data.stored)
+    return _readout(fit, (codes.kept(data.X), codes.centred(data.X)), ks)
 
 
-def r2(encoder: FittedEncoder, data: Rows, ks: np.ndarray, storage: Storage = AS_IT_IS) -> PerRowScores:
+def r2(codes: Compared, data: Rows, ks: np.ndarray) -> PerRowScores:
     """R² of the best linear readout of the targets."""
-    if encoder.head is not None and encoder.head.classes is not None:
+    head = codes.encoder.head
+    if head is not None and head.classes is not None:
         raise InvalidInputError(
             "The metric 'r2' reads numbers, and this encoder learned labels: use metric='probe_accuracy'."
         )
-    return _targets_read_out(data, lambda X: _kept(encoder, storage, X), ks)
-
-
-def raw_r2(encoder: FittedEncoder, data: Rows) -> PerRowScores:
-    """R² of the best linear readout of the vectors."""
-    return _targets_read_out(data, lambda X: _centred(encoder, X), np.array([encoder.p]))
-
-
-def _targets_read_out(data: Rows, code: Callable[[ArrayLike], np.ndarray], ks: np.ndarray) -> PerRowScores:
     fit = data if data.reference is None or data.reference.y is None else data.reference
     Y_fit, Y = (_numbers(part.y).reshape(part.n, -1) for part in (fit, data))
-    return _readout((code(fit.X), Y_fit), (code(data.X), Y), ks)
+    return _readout((codes.read(fit.X), Y_fit), (codes.read(data.X), Y), ks)
 
 
 def _numbers(y: ArrayLike | None) -> np.ndarray:
@@ -141,7 +155,7 @@ def _numbers(y: ArrayLike | None) -> np.ndarray:
 def _readout(fit: tuple[np.ndarray, np.ndarray], new: tuple[np.ndarray, np.ndarray], ks: np.ndarray) -> PerRowScores:
     Y = _shared(new[1] - new[1].mean(axis=0, dtype=np.float64))
     whole = len(ks) == 1 and ks[0] == fit[0].shape[1]
-    errors = task.full_readout_errors(*fit, *new) if whole else task.readout_errors(*fit, *new)
+    errors = task.readout_errors(*fit, *new, whole=whole)
     _check_varies(new[1] - new[1][:1], "linear_readout_r2")  # exactly 0 where constant, as Y need not be
     return ExplainedShare(errors if whole else _at(errors, ks), _squares(Y), Y)
 
@@ -175,46 +189,30 @@ def _reference(data: Rows) -> Rows:
     return data.reference
 
 
-def neighbor_accuracy(encoder: FittedEncoder, data: Rows, ks: np.ndarray, storage: Storage = AS_IT_IS) -> PerRowScores:
+def neighbor_accuracy(codes: Compared, data: Rows, ks: np.ndarray) -> PerRowScores:
     """Accuracy of the nearest reference row."""
     among = _reference(data)
-    reference = _kept(encoder, storage, among.X), np.asarray(among.y)
-    asking = _asking(encoder, storage, data.X), np.asarray(data.y)
+    reference = codes.kept(among.X), np.asarray(among.y)
+    asking = codes.asking(data.X), np.asarray(data.y)
     return MeanScore(neighbors.nearest_neighbor_accuracy(*reference, *asking, ks=ks, per_row=True))
 
 
-def raw_neighbor_accuracy(encoder: FittedEncoder, data: Rows) -> PerRowScores:
-    """Accuracy of the nearest reference vector."""
-    among = _reference(data)
-    reference = _plain(encoder, among.X), np.asarray(among.y)
-    asking = _plain(encoder, data.X), np.asarray(data.y)
-    return MeanScore(neighbors.nearest_neighbor_accuracy(*reference, *asking, ks=[encoder.p], per_row=True))
-
-
-def probe_accuracy(encoder: FittedEncoder, data: Rows, ks: np.ndarray, storage: Storage = AS_IT_IS) -> PerRowScores:
+def probe_accuracy(codes: Compared, data: Rows, ks: np.ndarray) -> PerRowScores:
     """Accuracy of the best least-squares probe."""
     among = _reference(data)
-    reference = _kept(encoder, storage, among.X), np.asarray(among.y)
-    new = _kept(encoder, storage, data.X), np.asarray(data.y)
+    reference = codes.read(among.X), np.asarray(among.y)
+    new = codes.read(data.X), np.asarray(data.y)
     return MeanScore(_at(task.linear_probe_accuracy(*reference, *new, per_row=True), ks))
 
 
-def raw_probe_accuracy(encoder: FittedEncoder, data: Rows) -> PerRowScores:
-    """Accuracy of the best least-squares probe of the vectors."""
-    among = _reference(data)
-    reference = _centred(encoder, among.X), np.asarray(among.y)
-    new = _centred(encoder, data.X), np.asarray(data.y)
-    return MeanScore(task.linear_probe_accuracy(*reference, *new, per_row=True)[:, -1:])
-
-
-def head_accuracy(encoder: FittedEncoder, data: Rows, ks: np.ndarray, storage: Storage = AS_IT_IS) -> PerRowScores:
+def head_accuracy(codes: Compared, data: Rows, ks: np.ndarray) -> PerRowScores:
     """Accuracy of the encoder's own head."""
-    head = encoder.head
+    head = codes.encoder.head
     if head is None or head.classes is None:
         raise InvalidInputError(
             "The metric 'head_accuracy' needs an objective that predicts classes, such as 'fisher'."
         )
-    Z, y = _kept(encoder, storage, data.X), np.asarray(data.y)
+    Z, y = codes.kept(data.X), np.asarray(data.y)
     check_same_length(Z, y, "X", "y", "curve")
     shared = np.tile(head.offset, (len(Z), 1))  # (n, C)
     hits, before = np.empty((len(Z), len(ks)), dtype=bool), 0
@@ -252,122 +250,86 @@ def full_width_neighbors(encoder: FittedEncoder, data: Rows | Search) -> np.ndar
             alone = isinstance(data, Rows) and data.reference is None
             if (among := n_rows(data.stored) - alone) <= 10:
                 raise InvalidInputError(f"The metric 'recall@10' needs more than 10 rows to look among. Got {among}.")
-            vectors = _plain(encoder, data.stored), _plain(encoder, data.X if isinstance(data, Rows) else data.queries)
-            data.memory["neighbors"] = neighbors.nearest_neighbors(*vectors, 10, exclude_self=alone)
+            asked = data.X if isinstance(data, Rows) else data.queries
+            held, asking = (encoder.vectors(part, owner="curve") for part in (data.stored, asked))
+            data.memory["neighbors"] = neighbors.nearest_neighbors(held, asking, 10, exclude_self=alone)
     return np.asarray(data.memory["neighbors"])
 
 
-def recall(encoder: FittedEncoder, data: Rows | Search, ks: np.ndarray, storage: Storage = AS_IT_IS) -> PerRowScores:
+def recall(codes: Compared, data: Rows | Search, ks: np.ndarray) -> PerRowScores:
     """Share of the ten full-width neighbors that are found."""
-    truth = full_width_neighbors(encoder, data)
+    truth = full_width_neighbors(codes.encoder, data)
     if isinstance(data, Search):
         if any(part is not None for part in (data.query_rows, data.query_field, data.document_field)):
             raise InvalidInputError(
                 "The metric 'recall@10' looks among all documents: leave 'query_rows' and the fields of a filter out."
             )
         near = np.column_stack([np.repeat(np.arange(len(truth)), 10), truth.ravel(), np.ones(truth.size, np.int64)])
-        codes = _kept(encoder, storage, data.documents), _asking(encoder, storage, data.queries, "query")
-        return _searched("recall", 10, replace(data, relevance=near), *codes, ks)
-    alone = data.reference is None
-    codes = _kept(encoder, storage, data.stored), _asking(encoder, storage, data.X)
-    return MeanScore(neighbors.neighbor_recall(*codes, truth, exclude_self=alone, ks=ks, per_row=True), out_of=10)
+        return search("recall", 10)(codes, replace(data, relevance=near), ks)
+    alone, compared = data.reference is None, (codes.kept(data.stored), codes.asking(data.X))
+    return MeanScore(neighbors.neighbor_recall(*compared, truth, exclude_self=alone, ks=ks, per_row=True), out_of=10)
 
 
-def mixture(encoder: FittedEncoder, data: Rows, ks: np.ndarray, storage: Storage = AS_IT_IS) -> PerRowScores:
+def mixture(codes: Compared, data: Rows, ks: np.ndarray) -> PerRowScores:
     """Share of |Y|² + lam |X|² that each prefix explains (Balestriero and LeCun 2024 (3))."""
-    of_y, of_x = mixture_parts(encoder, data, ks, storage)
-    lam = float(encoder.record.settings["lam"])
+    of_y, of_x = mixture_parts(codes, data, ks)
+    lam = float(codes.encoder.record.settings["lam"])
     return ExplainedShare(of_y.errors + lam * of_x.errors, of_y.sizes + lam * of_x.sizes)
 
 
-def mixture_parts(
-    encoder: FittedEncoder, data: Rows, ks: np.ndarray, storage: Storage = AS_IT_IS
-) -> tuple[ExplainedShare, ExplainedShare]:
+def mixture_parts(codes: Compared, data: Rows, ks: np.ndarray) -> tuple[ExplainedShare, ExplainedShare]:
     """Both parts of a mixture apart: of the targets, and of the vectors."""
+    encoder = codes.encoder
     if encoder.head is None or encoder.decoder is None:
         raise InvalidInputError("The metric 'mixture' belongs to objective 'mixture'.")
-    Z, X = _kept(encoder, storage, data.X), _centred(encoder, data.X)
-    Y = _targets(encoder, data.y)
+    Z, X = codes.kept(data.X), codes.centred(data.X)
+    # Targets less their training mean; labels become one-hot rows.
+    head, Y = encoder.head, np.asarray(data.y)
+    Y = Y.astype(float).reshape(len(Y), -1) if head.classes is None else Y[:, None] == head.classes
+    Y = Y - head.offset
     parts = ((Y, encoder.head.weight), (X, encoder.decoder))
     of_y, of_x = (ExplainedShare(_at(task.reconstruction_errors(part, Z, A), ks), _squares(part)) for part, A in parts)
     return of_y, of_x
 
 
-def _targets(encoder: FittedEncoder, y: ArrayLike | None) -> np.ndarray:
-    """Targets less their training mean; labels become one-hot rows."""
-    head = encoder.head
-    assert head is not None
-    if head.classes is None:
-        Y = np.asarray(y, dtype=float)
-        return Y.reshape(len(Y), -1) - head.offset
-    return (np.asarray(y)[:, None] == head.classes) - head.offset
-
-
-def spearman(encoder: FittedEncoder, data: Pairs, ks: np.ndarray, storage: Storage = AS_IT_IS) -> PerRowScores:
+def spearman(codes: Compared, data: Pairs, ks: np.ndarray) -> PerRowScores:
     """Spearman's correlation of cosine and score."""
     if not data.scored:
         raise InvalidInputError("The metric 'spearman' needs scores that differ: use curve_pairs(left, right, scores).")
-    left, right = _asking(encoder, storage, data.left, "query"), _kept(encoder, storage, data.right)
-    cosines = ranking.pair_cosines(left, right, ks=ks)
+    cosines = ranking.pair_cosines(codes.asking(data.left, "query"), codes.kept(data.right), ks=ks)
     return RankAgreement(cosines, check_scores(np.asarray(data.scores), len(cosines), "pair_spearman"))
 
 
-def raw_spearman(encoder: FittedEncoder, data: Pairs) -> PerRowScores:
-    """Spearman's correlation of the cosine of the vectors and the score."""
-    cosines = ranking.pair_cosines(_plain(encoder, data.left), _plain(encoder, data.right), ks=[encoder.p])
-    return RankAgreement(cosines, check_scores(np.asarray(data.scores), len(cosines), "pair_spearman"))
-
-
-def positive_recall(encoder: FittedEncoder, data: Pairs, ks: np.ndarray, storage: Storage = AS_IT_IS) -> PerRowScores:
+def positive_recall(codes: Compared, data: Pairs, ks: np.ndarray) -> PerRowScores:
     """Share of partners among the ten nearest."""
-    left, right = _asking(encoder, storage, data.left, "query"), _plain(encoder, data.right)
+    right = codes.vectors(data.right)
     first, which = distinct_rows(right)  # of the vectors: copies of a document are one candidate, as a store has them
-    stored = storage.store(_codes(encoder, right[first])[which])
+    if codes.raw and len(first) <= 10:
+        raise InvalidInputError(
+            f"The metric 'positive_recall@10' needs more than 10 different right sides. Got {len(first)}."
+        )
+    left, stored = codes.asking(data.left, "query"), codes.kept(right[first], which)
     return MeanScore(neighbors.positive_recall(left, stored, ks=ks, per_row=True))
 
 
-def raw_positive_recall(encoder: FittedEncoder, data: Pairs) -> PerRowScores:
-    """Share of partners among the ten nearest vectors."""
-    left, right = _plain(encoder, data.left), _plain(encoder, data.right)
-    if (among := len(distinct_rows(right)[0])) <= 10:
-        raise InvalidInputError(
-            f"The metric 'positive_recall@10' needs more than 10 different right sides. Got {among}."
-        )
-    return MeanScore(neighbors.positive_recall(left, right, ks=[encoder.p], per_row=True))
-
-
 def search(measure: str, at: int) -> Scorer:
-    """Return the scorer of a measure of `firstk.metrics.search` over the `at` nearest documents."""
+    """Return the scorer of a measure of `firstk.metrics.search` over the `at` nearest documents.
 
-    def score(encoder: FittedEncoder, data: Search, ks: np.ndarray, storage: Storage = AS_IT_IS) -> PerRowScores:
-        codes = _kept(encoder, storage, data.documents), _asking(encoder, storage, data.queries, "query")
-        return _searched(measure, at, data, *codes, ks)
+    Each judged query that counts is scored, by all documents or by those that the filter leaves it.
+    """
+
+    def score(codes: Compared, data: Search, ks: np.ndarray) -> PerRowScores:
+        documents, queries = codes.kept(data.documents), codes.asking(data.queries, "query")
+        weights = check_weights(data.weight, len(queries), "curve", "query_weight")
+        judged, values = search_per_query(
+            documents, queries, np.asarray(data.relevance), measure, at=at, ks=ks,
+            query_rows=data.query_rows, query_field=data.query_field, document_field=data.document_field,
+        )  # fmt: skip
+        if weights is None:
+            return MeanScore(values, rows=judged)
+        counts = weights[judged] > 0
+        if not counts.any():
+            raise InvalidInputError(f"'query_weight' is 0 for all {len(judged)} queries with judgements.")
+        return MeanScore(values[counts], weights=weights[judged][counts], rows=judged[counts])
 
     return score
-
-
-def raw_search(measure: str, at: int) -> Callable[[FittedEncoder, Search], PerRowScores]:
-    """Return the scorer of the same measure by the vectors as they came."""
-
-    def score(encoder: FittedEncoder, data: Search) -> PerRowScores:
-        vectors = _plain(encoder, data.documents), _plain(encoder, data.queries)
-        return _searched(measure, at, data, *vectors, np.array([encoder.p]))
-
-    return score
-
-
-def _searched(
-    measure: str, at: int, data: Search, documents: np.ndarray, queries: np.ndarray, ks: np.ndarray
-) -> PerRowScores:
-    """Score each judged query that counts, by all documents or by those that the filter leaves it."""
-    weights = check_weights(data.weight, len(queries), "curve", "query_weight")
-    judged, values = search_per_query(
-        documents, queries, np.asarray(data.relevance), measure, at=at, ks=ks,
-        query_rows=data.query_rows, query_field=data.query_field, document_field=data.document_field,
-    )  # fmt: skip
-    if weights is None:
-        return MeanScore(values, rows=judged)
-    counts = weights[judged] > 0
-    if not counts.any():
-        raise InvalidInputError(f"'query_weight' is 0 for all {len(judged)} queries with judgements.")
-    return MeanScore(values[counts], weights=weights[judged][counts], rows=judged[counts])

@@ -232,7 +232,7 @@ def _scored(
     values = np.zeros((len(judged.queries), len(ks)))
     looked_at = min(at, len(Z_docs))
     asked = Z_queries[judged.queries]
-    for rows, places, found in nearest(Z_docs, asked, ks, "cosine", looked_at, exclude=exclude, ordered=kind.ordered):
+    for rows, places, found in nearest(Z_docs, asked, ks, looked_at, exclude=exclude, ordered=kind.ordered):
         for i in range(found.shape[1]):
             gains = judged.gains_of(judged.queries[rows], found[:, i])
             values[rows, places.start + i] = kind.earned(gains)

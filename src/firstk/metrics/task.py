@@ -29,10 +29,9 @@ APART = 1e-3
 def explained_variance(X: ArrayLike, Z: ArrayLike, decoder: ArrayLike) -> np.ndarray:
     r"""Share of the variance of X that each prefix of the code reconstructs, for any linear decoder.
 
-    :math:`1 - |X - Z_k A_k^\top|^2 / |X|^2` with :math:`Z_k, A_k` the first k columns. With :math:`H =
-    A^\top X^\top Z`, :math:`G_A = A^\top A` and :math:`G_Z = Z^\top Z` the loss is :math:`|X|^2 - 2 \sum_{i
-    \le k} H_{ii} + \sum_{i,j \le k} (G_A)_{ij} (G_Z)_{ij}`, all k by one cumulative sum (docs/theory.md, 4.1;
-    Talukder et al. 2026 appendix B, Bao et al. 2020 appendix C).
+    :math:`1 - |X - Z_k A_k^\top|^2 / |X|^2` with :math:`Z_k, A_k` the first k columns. With :math:`G = A^\top A` the
+    loss of a row is :math:`|x|^2 - 2 \sum_{i \le k} z_i (A^\top x)_i + \sum_{i,j \le k} G_{ij} z_i z_j`, all k by one
+    cumulative sum (docs/theory.md, 4.1; Talukder et al. 2026 appendix B, Bao et al. 2020 appendix C).
 
     Parameters
     ----------
@@ -56,10 +55,10 @@ def explained_variance(X: ArrayLike, Z: ArrayLike, decoder: ArrayLike) -> np.nda
     array([0.9, 1. ])
     """
     X, Z, A = _check_decoded(X, Z, decoder, "explained_variance")
-    total = sum(float(np.sum(X[rows].astype(np.float64) ** 2)) for rows in _row_blocks(len(X)))
-    if total == 0:
+    if not X.any():
         raise InvalidInputError("explained_variance needs an 'X' that varies. All of its entries are 0.")
-    return _prefix_gains(((X[rows], Z[rows]) for rows in _row_blocks(len(X))), A) / total
+    errors = _row_errors(((X[rows], Z[rows]) for rows in _row_blocks(len(X))), A, Z.shape)
+    return 1.0 - errors.sum(axis=0) / np.sum(X.astype(np.float64) ** 2)
 
 
 def reconstruction_errors(X: ArrayLike, Z: ArrayLike, decoder: ArrayLike) -> np.ndarray:
@@ -119,16 +118,17 @@ def linear_readout_r2(
     variation = float(np.sum((Y - Y.mean(axis=0, dtype=np.float64)) ** 2))
     if variation == 0:
         raise InvalidInputError(f"{owner} needs targets that vary. Every target is constant over {len(Y)} rows.")
-    blocks, C, whole = _read_out(Z_fit, Y_fit, Z, Y)
-    return 1.0 - (whole - _prefix_gains(blocks, C)) / variation
+    return 1.0 - readout_errors(Z_fit, Y_fit, Z, Y).sum(axis=0) / variation
 
 
-def readout_errors(Z_fit: ArrayLike, Y_fit: ArrayLike, Z: ArrayLike, Y: ArrayLike) -> np.ndarray:
+def readout_errors(
+    Z_fit: ArrayLike, Y_fit: ArrayLike, Z: ArrayLike, Y: ArrayLike, *, whole: bool = False
+) -> np.ndarray:
     """Squared error, in each row of Y, of the best linear readout of each prefix; arguments as in `linear_readout_r2`.
 
     Returns
     -------
-    errors : ndarray of shape (m, d)
+    errors : ndarray of shape (m, d), or (m, 1) of the `whole` code alone
 
     Examples
     --------
@@ -139,49 +139,13 @@ def readout_errors(Z_fit: ArrayLike, Y_fit: ArrayLike, Z: ArrayLike, Y: ArrayLik
     owner = "readout_errors"
     Z_fit, Y_fit = _check_readout(Z_fit, Y_fit, owner, ("Z_fit", "Y_fit"))
     Z, Y = _check_readout(Z, Y, owner, ("Z", "Y"), like=(Z_fit, Y_fit))
-    blocks, C, _ = _read_out(Z_fit, Y_fit, Z, Y)
-    return _row_errors(blocks, C, Z.shape)
-
-
-def full_readout_errors(Z_fit: ArrayLike, Y_fit: ArrayLike, Z: ArrayLike, Y: ArrayLike) -> np.ndarray:
-    """Squared error, in each row of Y, of the best linear readout of the whole code: the last column of all prefixes'.
-
-    Solved by normal equations on columns of unit size, a fraction of the QR that serves every prefix.
-
-    Returns
-    -------
-    errors : ndarray of shape (m, 1)
-
-    Examples
-    --------
-    >>> full_readout_errors([[0.0], [2.0]], [0.0, 4.0], [[1.0], [3.0]], [2.0, 5.0])
-    array([[0.],
-           [1.]])
-    """
-    owner = "full_readout_errors"
-    Z_fit, Y_fit = _check_readout(Z_fit, Y_fit, owner, ("Z_fit", "Y_fit"))
-    Z, Y = _check_readout(Z, Y, owner, ("Z", "Y"), like=(Z_fit, Y_fit))
-    mean, offset = Z_fit.mean(axis=0, dtype=np.float64), Y_fit.mean(axis=0, dtype=np.float64)
-    centred = Z_fit - mean
-    size = np.linalg.norm(centred, axis=0)
-    # What centring leaves of a constant column is rounding, not a direction.
-    tolerance = relative_tolerance(Z.shape[1], Z_fit.dtype)
-    kept = size > tolerance * np.linalg.norm(Z_fit.astype(np.float64), axis=0)
-    if not kept.any():
-        return np.sum((Y - offset) ** 2, axis=1, keepdims=True)
-    centred, fit = centred[:, kept], Y_fit - offset
-    products, answers = centred.T @ centred, centred.T @ fit
-    R = _triangular_root(products, np.linalg.norm(Z_fit[:, kept].astype(np.float64), axis=0))
-    if R is not None:
-        weights = solve_triangular(R, solve_triangular(R, answers, trans="T"))
-    else:
-        unit = np.outer(size[kept], size[kept])
-        values, vectors = np.linalg.eigh(products / unit)
-        # Eigenvalues are squares of what the tolerance is of.
-        used = values > max(tolerance**2, len(values) * np.finfo(np.float64).eps) * values[-1]
-        vectors = vectors[:, used] / size[kept, None]
-        weights = vectors @ ((vectors.T @ answers) / values[used, None])
-    return np.sum((Y - offset - (Z - mean)[:, kept] @ weights) ** 2, axis=1, keepdims=True)
+    # A readout is a decoder of the orthonormal coordinates into the targets.
+    offset = Y_fit.mean(axis=0, dtype=np.float64)
+    readout = fit_readout(Z_fit, lambda rows: Y_fit[rows] - offset)
+    blocks = ((Y[rows] - offset, readout.coordinates(Z[rows])) for rows in _row_blocks(len(Z)))
+    if whole:
+        return np.concatenate([np.sum((part - code @ readout.C) ** 2, axis=1, keepdims=True) for part, code in blocks])
+    return _row_errors(blocks, readout.C.T, Z.shape)
 
 
 def linear_probe_accuracy(
@@ -393,37 +357,12 @@ def _stacked_readout(
     return Readout(mean, (B.T @ R)[np.ix_(kept, kept)], kept, B.T @ C)
 
 
-def _read_out(
-    Z_fit: np.ndarray, Y_fit: np.ndarray, Z: np.ndarray, Y: np.ndarray
-) -> tuple[Iterator[tuple[np.ndarray, np.ndarray]], np.ndarray, float]:
-    """Blocks of centred targets with orthonormal coordinates, the decoder that joins them, and the targets' size.
-
-    A readout is a decoder of the orthonormal coordinates into the targets.
-    """
-    targets_mean = Y_fit.mean(axis=0, dtype=np.float64)
-    readout = fit_readout(Z_fit, lambda rows: Y_fit[rows] - targets_mean)
-    errors = Y - targets_mean
-    blocks = ((errors[rows], readout.coordinates(Z[rows])) for rows in _row_blocks(len(Z)))
-    return blocks, readout.C.T, float(np.sum(errors**2))
-
-
-def _prefix_gains(blocks: Iterator[tuple[np.ndarray, np.ndarray]], A: np.ndarray) -> np.ndarray:
-    """|X|² - |X - Z_k A_k^T|² for every k, from blocks of rows of X and Z, in float64."""
-    A = A.astype(np.float64)
-    d = A.shape[1]
-    H, GZ = np.zeros(d), np.zeros((d, d))
-    for X, Z in blocks:
-        Z = Z.astype(np.float64)
-        H += np.einsum("ij,ij->j", X.astype(np.float64) @ A, Z)
-        GZ += Z.T @ Z
-    # Coordinate k brings the pairs (i, j) with max(i, j) = k.
-    return np.cumsum(2 * H - np.sum(_pairs_up_to(A) * GZ, axis=0))
-
-
 def _row_errors(blocks: Iterator[tuple[np.ndarray, np.ndarray]], A: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """|x - A_k z_k|² of every row for every k: what `_prefix_gains` adds up, row by row."""
+    """|x - A_k z_k|² of every row for every k."""
     A = A.astype(np.float64)
-    pairs = _pairs_up_to(A)
+    # Coordinate k brings the pairs (i, j) with max(i, j) = k: entry (i, k) is what (i, k) and (k, i) weigh together.
+    G = A.T @ A
+    pairs = 2 * np.triu(G, 1) + np.diag(np.diagonal(G))
     errors = np.empty(shape)
     start = 0
     for X, Z in blocks:
@@ -434,12 +373,6 @@ def _row_errors(blocks: Iterator[tuple[np.ndarray, np.ndarray]], A: np.ndarray, 
         start += len(X)
     # What is left of a perfect reconstruction is rounding, and no error is negative.
     return np.maximum(errors, 0.0, out=errors)
-
-
-def _pairs_up_to(A: np.ndarray) -> np.ndarray:
-    """Entry (i, k) is what the pairs (i, k) and (k, i) of A^T A weigh together, for i up to k; 0 below."""
-    G = A.T @ A
-    return 2 * np.triu(G, 1) + np.diag(np.diagonal(G))
 
 
 def _check_decoded(

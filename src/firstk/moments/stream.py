@@ -172,16 +172,20 @@ class Accumulated(Generic[S]):
         self.held, self.reference = joined(self.held, part.held), joined(self.reference, part.reference)
         self.end, self.read, self.rows = part.end, self.read + part.read, self.rows + part.rows
 
-    def write(self, checkpoint: Checkpoint, job: Mapping[str, object]) -> None:
-        """Store everything; `restored` undoes it."""
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return everything but the counts."""
         found = self.statistics
         statistics = under("statistics", found.to_arrays()) if isinstance(found, Statistics) else {}
-        arrays = statistics | under("held", self.held) | under("reference", self.reference)
-        checkpoint.write(arrays, {"end": self.end, "read": self.read, "rows": self.rows}, job)
+        return statistics | under("held", self.held) | under("reference", self.reference)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The counts."""
+        return {"end": self.end, "read": self.read, "rows": self.rows}
 
     @classmethod
     def restored(cls, arrays: Mapping[str, np.ndarray], counts: Mapping[str, int]) -> Accumulated[Any]:
-        """Undo `write`, from the arrays and the state that the checkpoint gives back."""
+        """Undo `to_arrays` and `counts`."""
         statistics = within(arrays, "statistics")
         try:
             end, read, rows = (counts[name] for name in ("end", "read", "rows"))
@@ -265,7 +269,7 @@ def accumulate(
             so_far.take(part)
             progress(part.read)
             if checkpoint is not None and (interrupted.is_set() or time.monotonic() - written >= checkpoint.every):
-                so_far.write(checkpoint, about)
+                checkpoint.write(so_far.to_arrays(), so_far.counts, about)
                 written = time.monotonic()
             if interrupted.is_set():
                 raise KeyboardInterrupt

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from firstk.cli._options import ForceOption, JsonOption, NanOption, QuietOption, VectorsOption
+from firstk.cli._options import ForceOption, JsonOption, NanOption, QuietOption, file_and_column
 from firstk.cli._progress import counted_progress
 from firstk.words import bytes_text, number_of, were
 
@@ -51,7 +51,6 @@ def move(
         int | None,
         typer.Option("--bytes-per-vector", help="In a file: embedded bits of so many bytes.", metavar="BYTES"),
     ] = None,
-    vectors: VectorsOption = None,
     ids: Annotated[
         str | None,
         typer.Option("--id", help="Column of ids; 'id' or the primary key if not given.", metavar="COLUMN"),
@@ -60,7 +59,6 @@ def move(
         str | None, typer.Option(help="Other columns to copy, with commas; all if not given, '' for none.")
     ] = None,
     nan: NanOption = "refuse",
-    batch: Annotated[int, typer.Option(help="Rows that are encoded and written at a time.")] = 1000,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print rows, bytes and an estimate of time; write nothing.")
     ] = False,
@@ -97,7 +95,8 @@ def move(
     encoder = None if model is None else FittedEncoder.load(model)
     recode = moving.Recode(encoder, k, full, metric, precision, bytes_per_vector)
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
-    chosen: dict[str, Any] = {"vectors": vectors, "ids": ids, "columns": names, "nan": nan, "batch": batch}
+    origin, vectors = file_and_column(origin)
+    chosen: dict[str, Any] = {"vectors": vectors, "ids": ids, "columns": names, "nan": nan}
     if dry_run:
         planned = moving.plan(origin, target, recode, **chosen)
         typer.echo(_document(planned) if json else "\n".join(_planned(planned)))
@@ -188,15 +187,10 @@ def search(
         str | None,
         typer.Option(metavar="FILE", help="The raw vectors with the same ids: what is kept of their results."),
     ] = None,
-    shortlist: Annotated[
-        int | None, typer.Option(min=1, help="Rows that a store with two lengths rescores; ten times -k, at least 100.")
-    ] = None,
-    vectors: VectorsOption = None,
     ids: Annotated[
         str | None, typer.Option("--id", help="Column of ids; 'id' if not given, else row numbers.", metavar="COLUMN")
     ] = None,
     force: ForceOption = False,
-    quiet: QuietOption = False,
 ) -> None:
     """Search a store, an index or a short file, and say what the results keep.
 
@@ -211,9 +205,10 @@ def search(
     from firstk.search.asking import ask
 
     check_new(out, force=force)
-    opened = open_vectors(queries, vectors)
+    place, vectors = file_and_column(place)
+    opened = open_vectors(*file_and_column(queries))
     encoder = None if model is None else FittedEncoder.load(model)
-    found = ask(place, opened, limit, model=encoder, shortlist=shortlist, ids=ids, vectors=vectors)
+    found = ask(place, opened, limit, model=encoder, ids=ids, vectors=vectors)
     names = _names(opened, ids)
     raw = None if against is None else ask(against, opened, limit, ids=ids, vectors=vectors)
     told = [f"{number_of(len(names), 'query', 'queries')} asked of {found.place}, {limit} results each."]
@@ -221,7 +216,7 @@ def search(
     if out is not None:
         _write_run(out, names, found.ids, found.scores)
         told.append(f"Results: {out}")
-    elif not quiet:
+    else:
         told += [f"{names[0]}: {', '.join(map(str, found.ids[0]))}"]
     typer.echo("\n".join(told))
 

@@ -13,14 +13,12 @@ import typer
 from firstk._base.atomic_file import check_new
 from firstk.cli._options import (
     ExplainOption,
-    FilterOption,
     ForceOption,
     JsonOption,
-    NanOption,
     QuietOption,
     RelevanceOption,
     RowsOption,
-    VectorsOption,
+    file_and_column,
     place_of_options,
     read_count,
 )
@@ -56,9 +54,6 @@ Id = Annotated[
         metavar="COLUMN|QUERYCOLUMN,DOCUMENTCOLUMN",
     ),
 ]
-VectorsNew = Annotated[
-    str | None, typer.Option("--vectors-new", help="Vector column of the new model's files; as --vectors.")
-]
 Label = Annotated[
     str | None,
     typer.Option(
@@ -66,13 +61,6 @@ Label = Annotated[
         help="In place of --relevance: a column of labels of OLD, and of --queries-old. A query is answered where the "
         "nearest row has its label. Without queries, a fifth of the pairs are held out to be queries.",
         metavar="COLUMN",
-    ),
-]
-MetricName = Annotated[
-    str | None,
-    typer.Option(
-        "--metric",
-        help="Of judged searches: ndcg@10 (if not given), mrr@10, relevant_recall@100 or 1nn_accuracy (with --label).",
     ),
 ]
 Methods = Annotated[
@@ -83,9 +71,6 @@ Methods = Annotated[
         "not given: auto, those that it chooses among, and procrustes. Those that iterate (residual_mlp, "
         "low_rank_affine, lambda_orthogonal) take minutes.",
     ),
-]
-CostPerMillion = Annotated[
-    float | None, typer.Option("--cost-per-million", min=0, help="What embedding a million rows costs.")
 ]
 BudgetRows = Annotated[
     int | None,
@@ -101,7 +86,6 @@ OrderFile = Annotated[
 ReportFile = Annotated[
     Path | None, typer.Option("--report", help="Write the page to forward: one HTML file.", metavar="FILE")
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the held-out pairs.")]
 
 
 def align(
@@ -113,20 +97,13 @@ def align(
     relevance: RelevanceOption = None,
     label: Label = None,
     ids: Id = None,
-    filter: FilterOption = None,
-    vectors: VectorsOption = None,
-    vectors_new: VectorsNew = None,
-    metric: MetricName = None,
     methods: Methods = None,
-    cost_per_million: CostPerMillion = None,
     budget_rows: BudgetRows = None,
     rows: RowsOption = None,
     old_model_retired: Retired = False,
     order: OrderFile = None,
     report: ReportFile = None,
-    seed: Seed = 0,
     force: ForceOption = False,
-    nan: NanOption = "refuse",
     json: JsonOption = False,
     quiet: QuietOption = False,
     explain: ExplainOption = False,
@@ -154,7 +131,6 @@ def align(
     from firstk._base.checks import check_choice
     from firstk._base.json_records import to_plain
     from firstk.encoder import check_target
-    from firstk.upgrade.data import METRICS
     from firstk.upgrade.evaluate import AUTO, SHARES, evaluate_upgrade
     from firstk.upgrade.methods import PUBLIC
     from firstk.upgrade.read import UpgradeFiles, read_upgrade, write_order
@@ -167,22 +143,21 @@ def align(
     check_new(out, force=force, model=True)
     check_page(report)
     check_target(out)
-    if metric is not None:
-        check_choice(metric, METRICS, "--metric", OWNER)
     if order is not None and order.suffix.lower() != ".csv":
         raise InvalidInputError(f"The order of rows is written as .csv. Got '{order}'.")
     names = None if methods is None else [name.strip() for name in methods.split(",") if name.strip()] or [""]
     for name in names or ():
         check_choice(name, (AUTO, *PUBLIC), "--methods", OWNER)
-    terms = Terms(cost_per_million, budget_rows, old_model_retired, rows)
-    place = place_of_options(old, vectors, label, None, nan, queries_old, relevance, ids, filter)
-    files = UpgradeFiles(place, new, queries_new, vectors_new, metric)
+    terms = Terms(budget_rows=budget_rows, retired=old_model_retired, rows=rows)
+    place = place_of_options(old, label, None, "refuse", queries_old, relevance, ids)
+    new, vectors_new = file_and_column(new)
+    files = UpgradeFiles(place, new, queries_new, vectors_new)
     files.check()
-    with step_progress(None, quiet=quiet or json, what="aligning") as begin, warnings_as_notes():
+    with step_progress("aligning", quiet=quiet or json) as begin, warnings_as_notes():
         begin("reading")
         data, paired = read_upgrade(files)
         share = [] if budget_rows is None else [budget_rows / (rows or len(data.old))]
-        found = evaluate_upgrade(data, methods=names, shares=[*SHARES, *share], random_state=seed, progress=begin)
+        found = evaluate_upgrade(data, methods=names, shares=[*SHARES, *share], progress=begin)
     verdict = verdict_of(found.report, terms)
     said, more = answer(verdict), list(explanation(verdict))
     fitted = found.alignment.alignment_
@@ -221,11 +196,11 @@ def _commands(files: UpgradeFiles, verdict: Verdict, found: UpgradeResult, out: 
     option, old = verdict.option, files.old
     if option is None or verdict.action not in (TRANSLATE, MIX):
         return []
-    by = [] if old.vectors is None else ["--vectors", old.vectors]
-    by_new = by if files.vectors_new is None else ["--vectors", files.vectors_new]
+    by = "" if old.vectors is None else f":{old.vectors}"
+    by_new = by if files.vectors_new is None else f":{files.vectors_new}"
     ending = Path(str(old.source)).suffix or ".parquet"
-    store = ["firstk", "transform", str(out), str(old.source), *by]
-    queries = ["firstk", "transform", str(out), str(files.queries_new or "NEWQUERIES"), *by_new]
+    store = ["firstk", "transform", str(out), f"{old.source}{by}"]
+    queries = ["firstk", "transform", str(out), f"{files.queries_new or 'NEWQUERIES'}{by_new}"]
     to_store, to_queries = ["-o", f"translated{ending}"], ["-o", f"queries{ending}"]
     if option.kind == QUERIES:
         commands = [[*queries, "--into", "old", *to_queries]]

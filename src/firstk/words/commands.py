@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # The argument that names the file of vectors; options that name queries and judgements; what of all this is files.
 VECTORS = "VECTORS"
 JUDGED_BY = ("--queries", "--pairs", "--relevance", "--id", "--filter")
+# The column of vectors in it, and in the file of queries.
+COLUMN = "VECTORS:COLUMN"
 FILES = (VECTORS, "--queries", "--pairs", "--relevance")
 # Options that fit a baseline, and the folder that each is fitted into.
 FITTED_BASELINES = {
@@ -36,7 +38,7 @@ def options_of(place: VectorSource) -> dict[str, str]:
         queries = f"{queries}:{place.query_weight}"
     given = {
         VECTORS: str(place.source),
-        "--vectors": place.vectors,
+        COLUMN: place.vectors,
         "--nan": None if place.nan == "refuse" else place.nan,
         "--queries": queries,
         "--pairs": place.pairs,
@@ -65,6 +67,11 @@ def recorded_options(place: VectorSource, *, shared: bool) -> dict[str, str]:
         if value:
             found[name] = value
     return found
+
+
+def file_in(options: Mapping[str, str], file: str | None = None) -> str:
+    """Return the file of vectors, or another like it, with the column in it where that has to be named."""
+    return (file or options[VECTORS]) + (f":{options[COLUMN]}" if COLUMN in options else "")
 
 
 def next_commands(choice: Choice | None, model: str | Path, options: Mapping[str, str]) -> list[str]:
@@ -102,18 +109,17 @@ def commands_for(
         yield f'In Python: faiss.index_factory({point.k}, "L2norm,PQ{point.bytes}", faiss.METRIC_INNER_PRODUCT)'
         return
     store, judged = options[VECTORS], {name: options[name] for name in JUDGED_BY if name in options}
-    found_by = [word for name in ("--vectors", "--nan") if name in options for word in (name, options[name])]
+    vectors, nan = file_in(options), ["--nan", options["--nan"]] if "--nan" in options else []
     by = str(model)
     if point.code in (RAW, "plain truncation"):
         by = "raw"
     elif point.code in FITTED_BASELINES:
         by = FITTED_AS[point.code]
-        # Baselines learn from no pairs; judgements evaluate them all the same.
-        evaluated = [word for pair in judged.items() for word in pair] if "--relevance" in judged else []
+        # Baselines learn from no pairs; judgements evaluate them all the same. A filter is for the curve alone.
+        evaluated = [word for name, value in judged.items() if name != "--filter" for word in (name, value)]
+        evaluated = evaluated if "--relevance" in judged else []
         limit = [] if most_bytes is None else ["--bytes-per-vector", f"{most_bytes:g}"]
-        yield shlex.join(
-            ["firstk", "fit", store, *found_by, *FITTED_BASELINES[point.code], *evaluated, *limit, "-o", by]
-        )
+        yield shlex.join(["firstk", "fit", vectors, *nan, *FITTED_BASELINES[point.code], *evaluated, *limit, "-o", by])
     elif point.code:
         yield f"No command makes {point.code}: choose a code that is made for these vectors instead."
         return
@@ -122,46 +128,47 @@ def commands_for(
     # The ending of the vectors, where such a file can hold the precision.
     ending, plain = Path(store).suffix, point.precision in ("float32", "float16")
     out = f"short{ending if ending and (plain or ending not in _WITHOUT_SCALE) else _WITH_SCALE}"
-    yield shlex.join(["firstk", "transform", by, store, *found_by, *how, "-o", out])
+    yield shlex.join(["firstk", "transform", by, vectors, *nan, *how, "-o", out])
     queries, rounded = judged.get("--queries"), not point.is_prefix or point.queries == "binary"
     if queries is None or (point.code == RAW and not rounded):  # raw queries stay as they are
         return
     queries = queries if Path(queries).exists() or ":" not in queries else queries.rpartition(":")[0]
     alike = ["--like", out] if rounded else ["-k", str(point.k)]
     target = "short_queries.npz" if not queries.endswith("short_queries.npz") else "shorter_queries.npz"
-    yield shlex.join(["firstk", "transform", by, queries, *found_by, "--side", "query", *alike, "-o", target])
+    asked = file_in(options, queries)
+    yield shlex.join(["firstk", "transform", by, asked, *nan, "--side", "query", *alike, "-o", target])
 
 
 def store_commands(point: Point, store: str, model: str | Path, options: Mapping[str, str]) -> Iterator[str]:
     """Yield the command that fills a vector store; where there is none, what creates a table, and codes for it."""
     held, by = find_store(store), "raw" if point.code else str(model)
     form = held.form(point.form)
-    found_by = [word for name in ("--vectors", "--nan") if name in options for word in (name, options[name])]
+    vectors, nan = file_in(options), ["--nan", options["--nan"]] if "--nan" in options else []
     if point.code in FITTED_BASELINES:
         by = FITTED_AS[point.code]
-        fit = ["firstk", "fit", options[VECTORS], *found_by, *FITTED_BASELINES[point.code]]
+        fit = ["firstk", "fit", vectors, *nan, *FITTED_BASELINES[point.code]]
         yield shlex.join([*fit, "--store", store, "-o", by])
     recode = form.recode(point.k)
     if recode is not None:
         how = [word for name, value in recode.items() for word in (f"-{name}" if name == "k" else f"--{name}", value)]
         encoded = [] if by == "raw" else ["--model", by]
-        yield shlex.join(["firstk", "move", options[VECTORS], held.address, *found_by, *encoded, *how])
+        yield shlex.join(["firstk", "move", vectors, held.address, *nan, *encoded, *how])
         return
     yield from form.configuration(point.k, point.oversampling).splitlines()
     precision = "float32" if form.rescored or form.precision == "scalar" else form.precision
     length = ["-k", str(point.k), "--precision", precision]
-    yield shlex.join(["firstk", "transform", by, options[VECTORS], *found_by, *length, "-o", "short.parquet"])
+    yield shlex.join(["firstk", "transform", by, vectors, *nan, *length, "-o", "short.parquet"])
 
 
 def curve_command(model: str | Path, place: VectorSource) -> str:
     """Return the command that evaluates on data of one's own, with the options by which the fit found its columns."""
-    words = ["firstk", "curve", str(model), "TEST"]
-    words += ["--vectors", place.vectors] if place.vectors else []
+    column = f":{place.vectors}" if place.vectors else ""
+    words = ["firstk", "curve", str(model), f"TEST{column}"]
     # A file of labels goes with the rows of VECTORS, so TEST needs another one.
     words += ["--label", place.label] if place.label else ["--label", "TEST_LABELS"] if place.labels else []
     words += ["--pairs", "TEST_PAIRS"] if place.pairs else []
     if place.relevance:  # other queries of the same store
-        words[3] = str(place.source)
+        words[3] = f"{place.source}{column}"
         words += ["--relevance", "TEST_RELEVANCE"]
     words += ["--queries", "TEST_QUERIES"] if place.queries else []
     words += ["--id", ":row" if place.by_row else str(place.ids)] if place.by_row or place.ids else []

@@ -123,7 +123,7 @@ def _unknown(name: str, specs: Mapping[str, Spec]) -> InvalidInputError:
         meant = f"Did you mean {', '.join(others)} or {last}?" if others else f"Did you mean {last}?"
     else:
         meant = f"There are the papers {', '.join(papers)}, and all."
-    return InvalidInputError(f"There is no experiment '{name}'. {meant} 'firstk reproduce --list' names every one.")
+    return InvalidInputError(f"There is no experiment '{name}'. {meant} 'firstk reproduce' names every one.")
 
 
 def read_spec(path: Path) -> Spec:

@@ -49,7 +49,7 @@ def test_rows_of_every_store_are_there_once_after_twenty_kills(way, store, addre
 @pytest.mark.full
 @pytest.mark.parametrize("target", ["out.parquet", "out"])
 def test_rows_of_a_file_are_in_another_once_after_twenty_kills(target, tmp_path):
-    prepare(tmp_path, 1500)
+    prepare(tmp_path, 24_000)  # of fewer a move is over before the kill
     target = str(tmp_path / target)
     assert killed_moves(str(tmp_path / "rows.parquet"), target, tmp_path, 20) >= 19
     assert wrong_rows(target, tmp_path) == []

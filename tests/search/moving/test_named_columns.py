@@ -145,7 +145,7 @@ def test_a_column_must_be_named_where_several_could_be_meant(address, X):
     place = address("qdrant")
     pytest.importorskip("qdrant_client")
     FILL["qdrant"](place, X[:5])
-    with pytest.raises(InvalidInputError, match=r"several columns.*'v', 'w'.*--vectors"):
+    with pytest.raises(InvalidInputError, match=r"several columns.*'v', 'w'.*vectors="):
         open_source(place)
     with pytest.raises(InvalidInputError, match="no column 'x'"):
         open_source(place, vectors="x")
@@ -226,5 +226,5 @@ def test_names_of_columns_are_not_for_stores_that_firstk_filled(address, coder, 
     pytest.importorskip("duckdb")
     with contextlib.closing(connect(place)) as engine:
         push(coder, X, engine, 4, verbose=False)
-    with pytest.raises(InvalidInputError, match=r"filled by firstk.*--vectors, --id"):
+    with pytest.raises(InvalidInputError, match=r"filled by firstk.*vectors= and ids="):
         open_source(place, vectors="short")

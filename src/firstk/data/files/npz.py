@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import shutil
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -90,12 +92,17 @@ class NpzWriter(NpyWriter):
         """Put everything into one archive."""
         super().close()
         with zipfile.ZipFile(self._path, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-            archive.write(self._beside, f"{self._layout.vectors}.npy")
+
+            def entry(name: str) -> IO[bytes]:  # without a time, so that the same rows give the same bytes
+                return archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True)
+
+            with self._beside.open("rb") as vectors, entry(self._layout.vectors) as stream:
+                shutil.copyfileobj(vectors, stream, 1 << 20)
             arrays = self.columns() | {key: np.array(held.encode()) for key, held in self._layout.metadata.items()}
             for name, array in arrays.items():
                 if array.dtype.kind == "O":
                     raise no_room("npz", "arrays of numbers or text", name)
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+                with entry(name) as stream:
                     np.lib.format.write_array(stream, array, allow_pickle=False)
         self._beside.unlink()
 

@@ -1,7 +1,4 @@
-"""Payloads of rows as columns of a file, and back: a name is a column, of one type throughout.
-
-Columns of another file are taken as they are.
-"""
+"""Payloads of rows as columns of a file, and back: a name is a column, of one type throughout."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from firstk.exceptions import InvalidInputError
-from firstk.search.moving.sources import TableRows
 from firstk.search.stores.contract import Payload, StoredRows
 
 # Whole numbers that floats hold exactly.
@@ -74,10 +70,6 @@ class PayloadColumns:
         """Names of all columns but the vectors."""
         return (self.key, *self.kinds)
 
-    def record(self) -> dict[str, str]:
-        """Return the columns as JSON."""
-        return dict(self.kinds)
-
     def arrays(self, rows: StoredRows) -> dict[str, np.ndarray]:
         """Return columns to write; what is missing is None, or NaN among floats."""
         found = {self.key: np.array(rows.ids)}
@@ -114,21 +106,6 @@ class PayloadColumns:
                 if value is not None and value == value and (self.typed or value != ""):
                     payload[name] = read(value)
         return found
-
-
-@dataclass(frozen=True)
-class TableColumns:
-    """The columns of another file: as it has them, and so not compared when they are read back."""
-
-    names: tuple[str, ...]
-
-    def record(self) -> list[str]:
-        """Return the columns as JSON."""
-        return list(self.names)
-
-    def arrays(self, rows: TableRows) -> Mapping[str, np.ndarray]:
-        """Return columns to write."""
-        return rows.columns
 
 
 def _written(value: Any, kind: str) -> Any:

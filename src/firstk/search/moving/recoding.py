@@ -148,7 +148,7 @@ def _checked(facts: SourceFacts, recode: Recode) -> FittedEncoder:
     if encoder.p != facts.width:
         raise InvalidInputError(
             f"The vectors of {facts.place} have {facts.width} numbers, and the encoder takes {encoder.p}. Use the "
-            "encoder that was fitted on such vectors, or name their column (--vectors)."
+            "encoder that was fitted on such vectors, or name their column with vectors=."
         )
     return encoder
 

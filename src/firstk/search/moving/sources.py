@@ -75,7 +75,7 @@ class StoreSource:
             if vectors is not None or ids is not None:
                 raise InvalidInputError(
                     f"{engine.place} was filled by firstk, and has its ids and codes where they belong. Leave out the "
-                    "names of columns (--vectors, --id)."
+                    "names of columns: vectors= and ids=."
                 )
             self._read = engine.read
             with engine.answering():

@@ -37,7 +37,7 @@ from firstk.data.files import (
 from firstk.data.remote import RemotePath, place_of, shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.search.moving.contract import Recode, SourceFacts
-from firstk.search.moving.payload_columns import PayloadColumns, TableColumns
+from firstk.search.moving.payload_columns import PayloadColumns
 from firstk.search.moving.recoding import for_file, for_store
 from firstk.search.moving.sources import AnySource, FileSource, TableRows
 from firstk.search.stores.contract import CodedRows, Engine, Id, StoredRows
@@ -156,6 +156,9 @@ class FileTarget:
         self._waiting: list[tuple[list[Id], np.ndarray, Mapping[str, np.ndarray]]] = []
         self._rows, self._sent = 0, 0
         self._parts: list[str] = []
+        # Names of columns besides the vectors; where they are another file's, they are taken as they are.
+        self._names: tuple[str, ...] = ()
+        self._payloads: PayloadColumns | None = None
 
     def begin(self, source: AnySource, *, resume: bool, force: bool) -> None:
         """Learn the columns and the rounding from the source, and open the folder of parts."""
@@ -164,19 +167,19 @@ class FileTarget:
         if isinstance(first, TableRows):
             every = tuple(first.columns)
             names = every if self._form.holds == "nothing" else fitting_columns(self._form, every, first.columns)
-            self.columns: PayloadColumns | TableColumns = TableColumns(names)
+            self._names = names
             self.left_out = tuple(name for name in every if name not in names)
             self._name = self._facts.vectors
         else:
             parts, typed = source.read(_SAMPLE_BATCH), self._form.name not in _TEXT
-            self.columns = PayloadColumns.of(parts, self._facts.place, self._facts.key, typed=typed)
-            names = self.columns.names
+            self._payloads = PayloadColumns.of(parts, self._facts.place, self._facts.key, typed=typed)
+            self._names = names = self._payloads.names
             self._name = self._facts.vectors if self._facts.vectors not in names else f"{self._facts.vectors}_"
         self._check_room()
         job = self.encoding.facts() | {
             "precision": self.encoding.precision.name,
             "vectors": self._name,
-            "columns": self.columns.record(),
+            "columns": list(self._names) if self._payloads is None else dict(self._payloads.kinds),
             "format": self._form.name,
             "source": self._facts.place,
         }
@@ -221,11 +224,11 @@ class FileTarget:
     def _layout(self) -> Layout:
         # Floats can do without a note, and formats without room for one are fine for them.
         facts = self.encoding.facts() if self._form.notes else None
-        return code_layout(self._name, self.encoding.precision, self.k, self.columns.names, facts)
+        return code_layout(self._name, self.encoding.precision, self.k, self._names, facts)
 
     def _check_room(self) -> None:
         """Raise an error for a format that cannot hold ids and payloads, or how codes were rounded."""
-        precision, names = self.encoding.precision, self.columns.names
+        precision, names = self.encoding.precision, self._names
         if self._form.holds == "nothing" and names:
             raise InvalidInputError(
                 f"A file of format {self._form.name} holds vectors only, and others would be lost: {', '.join(names)}. "
@@ -240,7 +243,7 @@ class FileTarget:
     @property
     def compared(self) -> tuple[str, ...]:
         """What of it is compared with the source."""
-        return ("rows", "codes") if isinstance(self.columns, TableColumns) else StoreTarget.compared
+        return ("rows", "codes") if self._payloads is None else StoreTarget.compared
 
     def rows_of(self, source: AnySource, size: int) -> Iterator[Any]:
         """Yield rows of a source as `write` takes them: of another file, columns as they are."""
@@ -254,7 +257,7 @@ class FileTarget:
         """Encode rows and add them to the part that is being filled."""
         n = len(rows.ids)
         codes, _ = self.encoding(Batch(rows.codes, {}, np.arange(n)))
-        columns = self.columns.arrays(rows)
+        columns = rows.columns if self._payloads is None else self._payloads.arrays(rows)
         start = 0
         while start < n:
             stop = min(n, start + self._part_rows - self._rows)
@@ -270,19 +273,17 @@ class FileTarget:
                 self._flush()
         restored = self.encoding.precision.restore(codes) if must_be_restored(self.encoding.precision) else codes
         restored = restored.astype(np.float32)
-        if isinstance(self.columns, TableColumns):
+        if self._payloads is None:
             self._sent += n
             return StoredRows(list(range(self._sent - n, self._sent)), restored, [{}] * n)
-        return StoredRows(rows.ids, restored, [self.columns.read_back(one) for one in rows.payloads])
+        return StoredRows(rows.ids, restored, [self._payloads.read_back(one) for one in rows.payloads])
 
     def _flush(self) -> None:
         """Write a part, unless it is there with the same rows."""
         name = f"part-{len(self._parts):06d}{self._form.endings[0]}"
         waiting, rows, self._waiting, self._rows = self._waiting, self._rows, [], 0
         ids = [key for keys, _, _ in waiting for key in keys]
-        held = [
-            [value for *_, one in waiting for value in exactly(one, column).tolist()] for column in self.columns.names
-        ]
+        held = [[value for *_, one in waiting for value in exactly(one, column).tolist()] for column in self._names]
         digest = hashlib.blake2b(repr((ids, held)).encode("utf-8", "surrogatepass"), digest_size=7).digest()
         # The stamp of a source is its size and time; a part's is the number of its rows and a hash of them.
         stamp = Stamp(0, 0, rows, int.from_bytes(digest, "little"))
@@ -307,7 +308,7 @@ class FileTarget:
             with creating(self.path, self._layout()) as writer:
                 for name in self._parts:
                     part = self._log.folder / name
-                    table = open_vectors(part, self._column_of(part), beside=self.columns.names).as_stored()
+                    table = open_vectors(part, self._column_of(part), beside=self._names).as_stored()
                     for batch in table.batches(columns=table.columns):
                         writer.write(batch.vectors.astype(self._layout().dtype, copy=False), batch.columns)
             _remove(self._log.folder)
@@ -318,12 +319,12 @@ class FileTarget:
 
     def read(self, size: int) -> Iterator[StoredRows]:
         """Yield all rows of the file."""
-        names = self.columns.names
+        names = self._names
         table = open_vectors(self.path, self._column_of(self.path), beside=names)
         rows = 0
-        for batch in table.batches(size, () if isinstance(self.columns, TableColumns) else table.columns):
+        for batch in table.batches(size, () if self._payloads is None else table.columns):
             codes, rows = batch.vectors.astype(np.float32), rows + len(batch)
-            if isinstance(self.columns, TableColumns):
+            if self._payloads is None:
                 yield StoredRows(list(range(rows - len(batch), rows)), codes, [{}] * len(batch))
                 continue
             columns = {name: exactly(batch.columns, name) for name in table.columns}
@@ -332,7 +333,7 @@ class FileTarget:
             ids = columns.pop(self._facts.key).tolist()
             if self._facts.ids == "int":
                 ids = [int(key) for key in ids]
-            yield StoredRows(ids, codes, self.columns.payloads(columns, len(ids)))
+            yield StoredRows(ids, codes, self._payloads.payloads(columns, len(ids)))
 
     def close(self) -> None:
         """Nothing stays open."""

@@ -160,7 +160,7 @@ class LanceDB(Engine):
                 if not pc.all(pc.equal(pc.fill_null(pc.list_value_length(part[vector]), -1), width)).as_py():
                     raise InvalidInputError(
                         f"{self.place} has rows without a vector in column {vector!r}, or with one that has not "
-                        f"{width} numbers like the first. Delete them, or name another column (--vectors)."
+                        f"{width} numbers like the first. Delete them, or name another column with vectors=."
                     )
                 yield _rows(part, vector, key, ())
 

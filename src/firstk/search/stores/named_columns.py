@@ -30,7 +30,7 @@ def chosen(place: str, what: str, option: str, named: str | None, possible: Sequ
 
 def chosen_vectors(place: str, named: str | None, possible: Sequence[str], held: Sequence[str]) -> str:
     """Return the column of vectors, of a table whose columns have types: one that was named must be possible."""
-    found = chosen(place, "vectors", "vectors=... (--vectors)", named, possible, held)
+    found = chosen(place, "vectors", "vectors=...", named, possible, held)
     if found not in possible:
         way_out = f"Name one that does: {', '.join(map(repr, possible))}" if possible else "No other column does"
         raise InvalidInputError(f"Column {found!r} of {place} does not hold vectors of floats. {way_out}.")

@@ -174,7 +174,7 @@ class SqliteVec(SqliteEngine):
             inside = declared[declared.index("(") + 1 : declared.rindex(")")]
             possible = [match[1] for part in re.split(r",(?![^\[]*\])", inside) if (match := _FLOATS.match(part))]
             primary = [match[1] for match in re.finditer(r"(\w+)\s+(?:integer|text)\s+primary\s+key", declared, re.I)]
-        vector = chosen(self.place, "vectors", "vectors=... (--vectors)", vectors, possible, names)
+        vector = chosen(self.place, "vectors", "vectors=...", vectors, possible, names)
         unnamed = ids is None and len(primary) != 1 and "id" not in names
         key = "rowid" if unnamed else chosen_ids(self.place, ids, primary, names)
         column = quoted(vector)
