@@ -142,7 +142,7 @@ def test_rows_between_centroids_are_encoded_alike_by_products_that_are_off_by_th
         books = quantizer.embedded.codebooks
         source = cells._Coordinates(quantizer.rounded, np.arange(books.width), vectors, np.float64)
         Z = source.exact_rows(books.width)(np.arange(len(rows)))
-        np.testing.assert_array_equal(codes[:, : books.levels], books._one_by_one(Z)[0])
+        np.testing.assert_array_equal(codes[:, : books.levels], books.encode(Z, np.full(len(Z), np.inf))[0])
         for seed in range(3):
             rng = np.random.default_rng(seed)
 
@@ -570,3 +570,34 @@ def test_inputs_are_not_changed(reconstruction):
     quantizer.scores(quantizer.encode_query(rows), codes)
     np.testing.assert_array_equal(rows, X)
     np.testing.assert_array_equal(codes, kept)
+
+
+@pytest.mark.parametrize("name", ["codebooks", "neighbors"])
+def test_effort_gives_cuts_of_one_string_whatever_batch_and_rounding(name, monkeypatch):
+    encoder, rows = FITS[name](), (MANY if name == "codebooks" else X)[:60]
+    quantizer = encoder.quantizer()
+    codes, plain = quantizer.encode(rows, effort=3), quantizer.encode(rows)
+    for size in (1, 3, quantizer.bytes):
+        np.testing.assert_array_equal(quantizer.at(size).encode(rows[7:9], effort=3), codes[7:9, :size])
+    levels = quantizer.embedded.levels
+    true = cells._Coordinates.approximate
+
+    def off(self):
+        Z, doubt = true(self)
+        noise = np.random.default_rng(0).uniform(-0.9, 0.9, Z.shape)
+        return (Z + noise * doubt * self.lengths[:, None]).astype(Z.dtype), 2 * doubt
+
+    monkeypatch.setattr(cells._Coordinates, "approximate", off)
+    np.testing.assert_array_equal(quantizer.encode(rows, effort=3), codes)
+    if levels:
+        Z = quantizer.rounded.encode(rows)
+        left = [np.square(Z - quantizer.embedded.at(levels).restore(part[:, :levels])).sum() for part in (codes, plain)]
+        assert left[0] < left[1]
+    else:
+        np.testing.assert_array_equal(codes, plain)
+
+
+@pytest.mark.parametrize("effort", [0, 9, 1.5, True])
+def test_effort_is_a_small_int(effort, reconstruction):
+    with pytest.raises(InvalidInputError, match=r"effort.*1, 8"):
+        reconstruction.quantizer(bytes=2).encode(X[:3], effort=effort)

@@ -35,7 +35,9 @@ from firstk.integrations import parts
 from firstk.moments.checkpoint import Checkpoint
 from firstk.moments.stream import Accumulated
 from firstk.quality.choice import Point
+from firstk.search import CodeIndex
 from firstk.search import index_file as _file
+from firstk.upgrade import PrefixAlignment
 
 try:
     import torch
@@ -116,6 +118,26 @@ def read_index(home):
     index = FunnelIndex.load(home / "index")
     found = index.search(X[:5])
     return found.ids.tolist(), found.scores.tobytes(), repr(index), index.schedule, index.add(X[:1]).tolist()
+
+
+def write_bytes(home):
+    return [CodeIndex.fit(X, encoder=PrefixEncoder(3).fit(X), bytes=None).save(home / "bytes")]
+
+
+def read_bytes(home):
+    index = CodeIndex.load(home / "bytes")
+    found = index.search(X[:5], 4)
+    return found.ids.tolist(), found.scores.tobytes(), repr(index), index.add(X[:1]).tolist()
+
+
+def write_alignment(home):
+    folder = PrefixAlignment(method="procrustes").fit(X, X[:, ::-1]).save(home / "alignment")
+    return [file for file in sorted(folder.iterdir()) if file.suffix != ".md"]
+
+
+def read_alignment(home):
+    alignment = PrefixAlignment.load(home / "alignment")
+    return alignment.old_to_new(X[:4]).tobytes(), alignment.encode_new(X[:4]).tobytes()
 
 
 def write_part(home):
@@ -207,6 +229,8 @@ def forge_index(file, change, rng):
 KINDS = {
     "model": Kind(write_model, read_model),
     "index": Kind(write_index, read_index, forge=forge_index),
+    "bytes index": Kind(write_bytes, read_bytes),
+    "alignment": Kind(write_alignment, read_alignment),
     "moments part": Kind(write_part, read_part, forge=forge_arrays),
     "stream checkpoint": Kind(write_stream, read_stream, forge=forge_arrays),
     "curve": record("curve.json", CURVE),

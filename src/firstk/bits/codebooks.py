@@ -63,6 +63,8 @@ STEPS = 127
 _LAMBDA = 8.0
 # Rows whose distances are computed at once: they stay in the cache.
 _ROWS = 512
+# The longest sum of centroids on the grid of `_searched`, and the most candidates: keys are integers below 2^53.
+_REACH, MOST_EFFORT = 2.0**20, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,13 +116,13 @@ class Codebooks:
         left, scale = as_integers(Z)
         rows = 1 / np.square(share).sum()
         apart = Z - share @ Z
-        error = share @ np.square(apart, out=apart)
+        errors = [share @ np.square(apart, out=apart)]
         del apart
-        errors, costs, bits = [error], error**TAU, np.full(len(WIDTHS), _FIRST_BITS)
+        costs, bits = errors[0] ** TAU, np.full(len(WIDTHS), _FIRST_BITS)
         books: list[np.ndarray] = []
         steps, windows = [], []
         for _ in range(min(LEVELS, 4 + 2 * -(-Z.shape[1] // WIDTHS[0]))):
-            window = best_window(error, costs, bits, rows, shared_by)
+            window = best_window(errors[-1], costs, bits, rows, shared_by)
             if window is None or not left[:, window].any():
                 break
             means, owner = k_means(left[:, window], share)
@@ -131,14 +133,14 @@ class Codebooks:
             np.rint(others, out=others)
             others += (means - step * rounded)[owner]
             left[:, window] = others
-            error = error.copy()
             others /= scale
+            error = errors[-1].copy()
             error[window] = share @ np.square(others, out=others)
             del others
             worth = bits_worth(errors[-1][window], float(error[window].sum()) / (1 + ENTRIES / rows))
-            tried = int(np.searchsorted(WIDTHS, window.stop - window.start))
-            bits[: tried + 1] = np.minimum(bits[: tried + 1], worth)
-            bits[tried] = worth
+            width = int(np.searchsorted(WIDTHS, window.stop - window.start))
+            bits[: width + 1] = np.minimum(bits[: width + 1], worth)
+            bits[width] = worth
             errors.append(error)
             books.append(rounded.astype(np.int8))
             steps.append(step / scale)
@@ -206,39 +208,67 @@ class Codebooks:
         Z: np.ndarray,
         doubt: np.ndarray | None = None,
         exact: Callable[[np.ndarray], np.ndarray] | None = None,
+        effort: int = 1,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the bytes of codes, uint8 of shape (n, levels), and what they leave over, (n, m).
 
-        Parameters
-        ----------
-        Z : ndarray of shape (n, m)
-        doubt : ndarray of shape (n,), optional
-            How far a row may be from the true one, along any direction.
-        exact : callable, optional
-            Returns the rows of some numbers without doubt; those of `Z` if not given.
-
-        Notes
-        -----
-        Products of matrices decide where their rounding cannot matter; rows for which it could are decided by sums in a
-        fixed order. So bytes do not depend on the rows beside them.
+        `Z` and `doubt` are those of `decided`; `exact` returns the rows of some numbers without doubt, those of `Z` if
+        not given; `effort` is how many candidates are kept after each byte (`_searched`). Products of matrices decide
+        where their rounding cannot matter; rows for which it could are decided by sums in a fixed order. So bytes do
+        not depend on the rows beside them.
         """
-        codes, left, unsure = self.decided(np.asarray(Z, dtype=np.float64), doubt)
+        Z = np.asarray(Z, dtype=np.float64)
+        exact = Z.__getitem__ if exact is None else exact
+        if effort > 1:
+            codes = self._searched(Z, np.zeros(len(Z)) if doubt is None else doubt, exact, effort)
+            return codes, Z - self.sums(codes)
+        codes, left, unsure = self.decided(Z, doubt)
         again = np.flatnonzero(unsure)
         for start in range(0, len(again), _ROWS):
             some = again[start : start + _ROWS]
-            codes[some], left[some] = self._one_by_one(Z[some] if exact is None else exact(some))
+            rows = np.array(exact(some), dtype=np.float64)
+            for level, (window, book) in enumerate(self.books):
+                for number, row in zip(some, rows, strict=True):  # sums in a fixed order; of equals the lower number
+                    apart = book.astype(np.float64) - row[window]
+                    codes[number, level] = np.argmin(np.einsum("cm,cm->c", apart, apart))
+                rows[:, window] -= book[codes[some, level]]
+            left[some] = rows
         return codes, left
 
-    def _one_by_one(self, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Encode rows with sums in a fixed order; of equal distances the lower number."""
-        codes, left = np.empty((len(Z), self.levels), dtype=np.uint8), np.array(Z, dtype=np.float64)
-        for level, (window, centroids) in enumerate(self.books):
-            book = centroids.astype(np.float64)
-            for row in range(len(left)):
-                apart = book - left[row, window]
-                codes[row, level] = np.argmin(np.einsum("cm,cm->c", apart, apart))
-            left[:, window] -= book[codes[:, level]]
-        return codes, left
+    def _searched(
+        self, Z: np.ndarray, doubt: np.ndarray, exact: Callable[[np.ndarray], np.ndarray], effort: int
+    ) -> np.ndarray:
+        """Return the bytes of codes, uint8 of shape (n, levels), of the best of `effort` candidates for each.
+
+        After each byte the candidates that leave least are kept (a beam; Chen, Guan and Wang 2010), instead of one.
+        `Z`, `doubt` and `exact` are those of `encode`, in float64. Coordinates and centroids are rounded to a grid on
+        which all sums are integers below 2^53, and ties go to the first candidate: no bytes depend on rounding.
+        """
+        scale = _REACH / sum(float(np.linalg.norm(book, axis=1).max()) for _, book in self.books)
+        books = [(window, np.rint(scale * book.astype(np.float64))) for window, book in self.books]
+        grid, codes = np.rint(scale * Z), np.empty((len(Z), self.levels), dtype=np.uint8)
+        edge = 0.5 - np.abs(scale * Z - grid).max(axis=1, initial=0.0) <= 2 * scale * doubt
+        if edge.any():
+            grid[edge] = np.rint(scale * exact(np.flatnonzero(edge)))
+        # No sum of centroids is longer.
+        grid = np.rint(grid * np.minimum(1.0, _REACH / (np.linalg.norm(grid, axis=1, keepdims=True) + 1)))
+        for start in range(0, len(Z), _ROWS // effort):
+            left = grid[start : start + _ROWS // effort, None]
+            errors, paths = np.zeros((len(left), 1)), np.empty((len(left), 1, 0), dtype=np.uint8)
+            for window, book in books:
+                part = left[:, :, window]
+                apart = errors[:, :, None] + np.square(book).sum(axis=1) - 2 * (part @ book.T)
+                # The number of a candidate in the last digits: keys differ, so that any way of sorting keeps the same.
+                keys = apart.reshape(len(left), -1) * (effort * ENTRIES) + np.arange(apart[0].size)
+                keys = np.sort(np.partition(keys, effort - 1, axis=1)[:, :effort], axis=1)
+                errors, number = keys // (effort * ENTRIES), (keys % (effort * ENTRIES)).astype(np.int64)
+                parent, entry = (number // ENTRIES)[:, :, None], number % ENTRIES
+                left = np.take_along_axis(left, parent, axis=1)
+                left[:, :, window] -= book[entry]
+                paths = np.take_along_axis(paths, parent, axis=1)
+                paths = np.concatenate([paths, entry[:, :, None].astype(np.uint8)], axis=2)
+            codes[start : start + len(left)] = paths[:, 0]
+        return codes
 
     def sums(self, codes: np.ndarray) -> np.ndarray:
         """Return what the first bytes of codes add up to, float32 of shape (n, m)."""

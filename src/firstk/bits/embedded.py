@@ -115,7 +115,9 @@ class Embedded:
             part = Z[start : start + step]
             first, left = books.encode(part[:, : books.width])
             columns = [left[:, i] if i < books.width else part[:, i] for i in self.split]
-            cells = [self.cells_of(number, column) for number, column in enumerate(columns)]
+            cells = [
+                np.searchsorted(*part).astype(np.uint8) for part in zip(self.sorted_thresholds, columns, strict=True)
+            ]
             stored[start : start + step] = self.joined(first, cells)
         return stored
 
@@ -312,10 +314,6 @@ class Embedded:
             error[: self.codebooks.errors.shape[1]] = self.codebooks.errors[-1]
         return float(error.sum())
 
-    def cells_of(self, number: int, column: np.ndarray) -> np.ndarray:
-        """Return the cell of each entry of a column, that of the coordinate ``split[number]``."""
-        return np.searchsorted(self.sorted_thresholds[number], column).astype(np.uint8)
-
     def joined(self, first: np.ndarray, cells: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
         """Return strings of the bytes of codebooks, (n, levels), and the cells of each coordinate of `split`."""
         if not len(self.split):
@@ -351,56 +349,44 @@ class Embedded:
 
 
 def read_embedded(values: Mapping[str, object]) -> Embedded:
-    """Return the precision that ``record()`` describes; raise InvalidInputError for anything else."""
+    """Return the precision that ``record()`` describes; raise InvalidInputError for anything else.
+
+    What codebooks leave over is known to the model alone, and is nothing here.
+    """
     try:
-        made = _read(values)
+        d, listed, books, offset = values["d"], values["order"], Codebooks.none(), None
+        if not is_int(d) or d < 1 or not isinstance(listed, list) or not all(is_int(i) for i in listed):
+            raise ValueError("no order of bits")
+        order = np.asarray(listed, dtype=np.int64)
+        if (told := values.get(CODEBOOKS)) is not None:
+            if not isinstance(told, list) or len(told) != 3 or not told[0]:
+                raise ValueError("no codebooks")
+            windows, steps, centroids = np.array(told[0]), _numbers(told[1]), _numbers(told[2], "i1")
+            books = Codebooks(centroids.reshape(ENTRIES, -1), steps, windows, np.zeros((len(windows) + 1, d)))
+        if not len(order) and not books.levels:
+            raise ValueError("no bits")
+        if len(order) % 8 or (len(order) and (order.min() < 0 or order.max() >= d)):
+            raise ValueError("the order of bits does not fit")
+        bits = bits_of(order, d)
+        if bits.max() > DEPTH:
+            raise ValueError("the order of bits does not fit")
+        depth = max(1, int(bits.max()))
+        means, squares = (
+            np.stack([_deepened(row, depth) for row in _split(values[name], 2 ** (bits + 1) - 1)])
+            for name in ("centroids", "squares")
+        )
+        errors = [np.pad(row, (0, depth + 1 - len(row)), mode="edge") for row in _split(values["distortion"], bits + 1)]
+        if values["offset"] is not None:
+            offset = _numbers(values["offset"])
+            if len(offset) not in (d, d + 1) or not np.isfinite(offset).all():
+                raise ValueError(f"an offset of {len(offset)} numbers for {d} coordinates")
+        trees = Trees(means, squares, np.stack(errors).astype(np.float64))
+        made = Embedded(books.levels + len(order) // 8, trees, books, order, offset)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise InvalidInputError(f"This is no record of the precision 'embedded' ({error!r:.100}).") from None
     if wrong := made._wrong(made.trees.d):
         raise InvalidInputError(f"This is no record of the precision 'embedded': {wrong}.")
     return made
-
-
-def _read(values: Mapping[str, object]) -> Embedded:
-    d, listed = values["d"], values["order"]
-    if not is_int(d) or d < 1 or not isinstance(listed, list) or not all(is_int(i) for i in listed):
-        raise ValueError("no order of bits")
-    order, books = np.asarray(listed, dtype=np.int64), _read_codebooks(values.get(CODEBOOKS), d)
-    if not len(order) and not books.levels:
-        raise ValueError("no bits")
-    if len(order) % 8 or (len(order) and (order.min() < 0 or order.max() >= d)):
-        raise ValueError("the order of bits does not fit")
-    bits = bits_of(order, d)
-    if bits.max() > DEPTH:
-        raise ValueError("the order of bits does not fit")
-    depth = max(1, int(bits.max()))
-    centroids, squares = (
-        np.stack([_deepened(row, depth) for row in _split(values[name], 2 ** (bits + 1) - 1)])
-        for name in ("centroids", "squares")
-    )
-    error = [np.pad(row, (0, depth + 1 - len(row)), mode="edge") for row in _split(values["distortion"], bits + 1)]
-    trees = Trees(centroids, squares, np.stack(error).astype(np.float64))
-    size = books.levels + len(order) // 8
-    return Embedded(size, trees, books, order, _read_offset(values["offset"], d))
-
-
-def _read_codebooks(listed: object, d: int) -> Codebooks:
-    """Return codebooks of a record; what they leave over is known to the model alone, and is nothing here."""
-    if listed is None:
-        return Codebooks.none()
-    if not isinstance(listed, list) or len(listed) != 3 or not listed[0]:
-        raise ValueError("no codebooks")
-    windows, steps, centroids = np.array(listed[0]), _numbers(listed[1]), _numbers(listed[2], "i1")
-    return Codebooks(centroids.reshape(ENTRIES, -1), steps, windows, np.zeros((len(windows) + 1, d)))
-
-
-def _read_offset(text: object, d: int) -> np.ndarray | None:
-    if text is None:
-        return None
-    numbers = _numbers(text)
-    if len(numbers) not in (d, d + 1) or not np.isfinite(numbers).all():
-        raise ValueError(f"an offset of {len(numbers)} numbers for {d} coordinates")
-    return numbers
 
 
 def _as_text(numbers: np.ndarray, dtype: str = "<f4") -> str:

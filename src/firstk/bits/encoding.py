@@ -13,13 +13,13 @@ none, and these are decided by sums in a fixed order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from firstk._base.array_types import MatrixLike, SparseMatrix
+from firstk._base.array_types import MatrixLike
 from firstk._base.progress import tracked
 from firstk._base.rows import as_dense, unit_rows
 from firstk.bits.codebooks import Codebooks
@@ -38,40 +38,37 @@ _NETWORK_ERROR, _MODULE_ERROR = 1e-12, 1e-5
 _AGAIN = 4096
 
 
-def encoded(encoder: FittedEncoder, bits: Embedded, X: MatrixLike, owner: str) -> np.ndarray:
+def encoded(encoder: FittedEncoder, bits: Embedded, X: MatrixLike, owner: str, effort: int = 1) -> np.ndarray:
     """Return vectors as bytes, uint8 of shape (n, bytes)."""
     rows = encoder._checked(X, owner)
     stored = np.empty((rows.shape[0], bits.n_bytes), dtype=np.uint8)
-    blocks = _blocks(rows, encoder.p)
+    # The best of several candidates is known after the last codebook, however short the code.
+    whole = bits.at(max(bits.n_bytes, bits.all_books.levels)) if effort > 1 else bits
+    step = max(1, _BLOCK_ENTRIES // encoder.p)
+    parts = (slice(start, start + step) for start in range(0, rows.shape[0], step))
+    blocks = ((block, as_dense(rows[block])) for block in parts)
     for block, part in tracked(blocks, rows.shape[0], "encoding", "row", lambda found: len(found[1])):
-        stored[block] = _strings(encoder, bits, part)
+        stored[block] = _strings(encoder, whole, part, effort)[:, : bits.n_bytes]
     return stored
 
 
-def _blocks(rows: np.ndarray | SparseMatrix, p: int) -> Iterator[tuple[slice, np.ndarray]]:
-    step = max(1, _BLOCK_ENTRIES // p)
-    for start in range(0, rows.shape[0], step):
-        block = slice(start, start + step)
-        yield block, as_dense(rows[block])
-
-
-def _strings(encoder: FittedEncoder, bits: Embedded, X: np.ndarray) -> np.ndarray:
+def _strings(encoder: FittedEncoder, bits: Embedded, X: np.ndarray, effort: int) -> np.ndarray:
     """Return the bytes of a block of vectors: those of codebooks, then the bits of trees on what they leave over."""
-    source = _Coordinates(encoder, bits.used, X)
+    source = _Coordinates(encoder, bits.used, X, None if effort == 1 else np.float64)
     books, Z = bits.codebooks, source.approximated[0]
     first = np.empty((len(X), 0), dtype=np.uint8)
     if books.levels:
-        first, left = _codebook_bytes(source, books)
+        first, left = _codebook_bytes(source, books, effort)
         Z[: books.width] = left.T
     return bits.joined(first, _cells(source, Z, bits, first))
 
 
-def _codebook_bytes(source: _Coordinates, books: Codebooks) -> tuple[np.ndarray, np.ndarray]:
+def _codebook_bytes(source: _Coordinates, books: Codebooks, effort: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """Return the bytes of codebooks, (n, levels), and what they leave of the coordinates that they see, (n, m)."""
     Z, doubt = source.approximated
     lead, sizes = np.ascontiguousarray(Z[: books.width].T), doubt * source.lengths[: books.width].max()
     if lead.dtype == np.float64:
-        return books.encode(lead, sizes, source.exact_rows(books.width))
+        return books.encode(lead, sizes, source.exact_rows(books.width), effort)
     codes, left, unsure = books.decided(lead, sizes)
     again = np.flatnonzero(unsure)
     if len(again):
@@ -129,8 +126,9 @@ class _Coordinates:
     def approximate(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the coordinates, (u, n), and for each row how far they may be off on an axis of unit length."""
         if not self.linear:
-            Z = self._whole(self.X)
-            return np.ascontiguousarray(Z[:, self.used].T), self._error * np.maximum(np.linalg.norm(Z, axis=1), 1.0)
+            Z, network = self._whole(self.X), self.encoder.network
+            error = _NETWORK_ERROR if network is None or network.width is not None else _MODULE_ERROR
+            return np.ascontiguousarray(Z[:, self.used].T), error * np.maximum(np.linalg.norm(Z, axis=1), 1.0)
         mean, dtype = self.encoder.mean, self.dtype
         centred = self.X - mean.astype(dtype)
         Z = self.axes.astype(dtype) @ centred.T
@@ -153,11 +151,6 @@ class _Coordinates:
             axis = np.broadcast_to(self.axes[i], centred.shape)
             return np.asarray(np.einsum("ij,ij->i", centred, np.ascontiguousarray(axis)))
         return np.array([self._whole(self.X[row : row + 1])[0, self.used[i]] for row in rows])
-
-    @property
-    def _error(self) -> float:
-        network = self.encoder.network
-        return _NETWORK_ERROR if network is None or network.width is not None else _MODULE_ERROR
 
     def _whole(self, X: np.ndarray) -> np.ndarray:
         """Return whole codes in float64."""

@@ -14,9 +14,8 @@ import numpy as np
 
 # Centroids of a codebook: one byte.
 ENTRIES = 256
-# Coordinates that are seen before all are; rounds for each number of them, at most, on the first rows, which are a
-# sample of all; and rounds on all rows.
-_WIDTHS, _ROUNDS, _FIRST_ROWS, _LAST_ROUNDS = (4, 16, 64), 4, 16_384, 2
+# Coordinates that are seen before all are, and rounds for each number of them, at most.
+_WIDTHS, _ROUNDS = (4, 16, 64), 8
 # The largest number on the grid of rows, and the largest norm on that of distances.
 _LARGEST, _LONGEST = 2.0**20, 2.0**11
 # Rows whose distances are computed at once: they stay in the cache.
@@ -30,14 +29,7 @@ def as_integers(rows: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def k_means(rows: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the centroids of integer rows with weights, and the number of each row's nearest one.
-
-    Returns
-    -------
-    centroids : ndarray of float64, shape (256, m)
-        Rounded to integers.
-    owner : ndarray of int, shape (n,)
-    """
+    """Return the centroids of integer rows with weights, integers of shape (256, m), and the nearest of each row."""
     # Sums of integers are exact in any order. Large arrays are changed in place: there are few copies of the rows.
     longest = np.sqrt(np.einsum("ij,ij->i", rows, rows).max())
     coarse = np.array(rows.T, order="C")
@@ -46,17 +38,19 @@ def k_means(rows: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray
     doubled = np.ones((len(coarse) + 1, len(rows)), dtype=np.float32)
     np.multiply(coarse, 2, out=doubled[:-1], casting="same_kind")
     # Few coordinates of large variance first: groups found there are good starts for all of them.
-    first, m = min(len(rows), _FIRST_ROWS), len(coarse)
-    centroids = coarse[:, np.linspace(0, first - 1, ENTRIES).astype(np.int64)].T
+    m, owner = len(coarse), np.zeros(0, dtype=np.int64)
+    centroids = coarse[:, np.linspace(0, len(rows) - 1, ENTRIES).astype(np.int64)].T.copy()
     largest = np.argsort(-np.einsum("ij,ij->i", coarse, coarse), kind="stable")
-    for width, n, rounds in [(w, first, _ROUNDS) for w in (*_WIDTHS, m) if w <= m] + [(m, len(rows), _LAST_ROUNDS)]:
+    for width in (*(w for w in _WIDTHS if w < m), m):
         seen = np.sort(largest[:width])
-        some, owner = doubled[:, :n] if width == m else doubled[[*seen, m], :n], np.full(n, -1)
-        for _ in range(rounds):
+        some, columns = (doubled, coarse) if width == m else (doubled[[*seen, m]], coarse[seen])
+        for _ in range(_ROUNDS):
+            if len(owner):
+                centroids[:, seen] = means(columns, share, owner, centroids[:, seen])
             before, owner = owner, nearest(some, centroids[:, seen])
             if np.array_equal(before, owner):
                 break
-            centroids = means(coarse[:, :n], share[:n], owner, centroids)
+        centroids[:, seen] = means(columns, share, owner, centroids[:, seen])
     owner = nearest(doubled, centroids)
     coarse[...] = rows.T
     return means(coarse, share, owner, np.zeros(centroids.shape), fill=False), owner
@@ -65,11 +59,7 @@ def k_means(rows: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray
 def nearest(doubled: np.ndarray, centroids: np.ndarray) -> np.ndarray:
     """Return the nearest of some integer centroids to each row: exact, of equals the first.
 
-    Parameters
-    ----------
-    doubled : ndarray of float32, shape (m + 1, n)
-        Twice the rows, which are integers, as columns; and ones.
-    centroids : ndarray of float64, shape (256, m)
+    The columns of `doubled`, float32 of shape (m + 1, n), are twice the rows, which are integers, and a one.
     """
     book = np.column_stack([centroids, -np.square(centroids).sum(axis=1)]).astype(np.float32).T
     found = np.empty(doubled.shape[1], dtype=np.int64)

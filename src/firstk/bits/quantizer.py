@@ -37,6 +37,7 @@ import numpy as np
 
 from firstk._base.array_types import MatrixLike
 from firstk._base.checks import bad_parameter, check_choice, check_matrix, is_int
+from firstk.bits.codebooks import MOST_EFFORT
 from firstk.bits.embedded import Embedded
 from firstk.bits.encoding import encoded
 from firstk.exceptions import InvalidInputError
@@ -147,9 +148,15 @@ class EmbeddedQuantizer:
 
     # -- vectors to bytes --------------------------------------------------------------------------------------
 
-    def encode(self, X: MatrixLike) -> np.ndarray:
-        """Return vectors as bytes, uint8 of shape (n, bytes); the same for any batches."""
-        return encoded(self.rounded, self.embedded, X, "EmbeddedQuantizer.encode")
+    def encode(self, X: MatrixLike, *, effort: int = 1) -> np.ndarray:
+        """Return vectors as bytes, uint8 of shape (n, bytes); the same for any batches.
+
+        With `effort` from 2 to 8, so many candidates are kept after each byte of codebooks, in place of the nearest
+        centroid: the bytes stand for less error, and take longer to find (docs/how-many-bytes.md).
+        """
+        if not is_int(effort) or not 1 <= effort <= MOST_EFFORT:
+            raise bad_parameter("effort", "encode", f"an int in [1, {MOST_EFFORT}] (candidates for a byte)", effort)
+        return encoded(self.rounded, self.embedded, X, "EmbeddedQuantizer.encode", effort)
 
     def cut(self, codes: ArrayLike, bytes: int) -> np.ndarray:
         """Return the first bytes of codes: what the quantizer of so many bytes would have made of the vectors."""

@@ -130,11 +130,8 @@ class Trees:
 def wrong_trees(trees: Trees, d: int) -> str:
     """Say what makes arrays no trees of d coordinates; nothing where they are trees."""
     depth = trees.distortion.shape[-1] - 1 if trees.distortion.ndim else 0
-    shapes = {
-        "centroids": (d, 2 ** (depth + 1) - 1),
-        "squares": (d, 2 ** (depth + 1) - 1),
-        "distortion": (d, depth + 1),
-    }
+    cells = (d, 2 ** (depth + 1) - 1)
+    shapes = {"centroids": cells, "squares": cells, "distortion": (d, depth + 1)}
     if not 1 <= depth <= DEPTH:
         return f"trees of depth {depth}, where 1 to {DEPTH} are possible"
     for name, shape in shapes.items():
@@ -170,21 +167,27 @@ def _grown(columns: np.ndarray, weight: np.ndarray | None, depth: int) -> tuple[
     # About the mean, so that an offset costs no digits.
     mean = (ordered * share).sum(axis=1, keepdims=True)
     centred = ordered - mean
-    sums = _Sums(*(_summed(part) for part in (share, share * centred, share * centred**2)))
+    summed = (np.cumsum(part, axis=1) for part in (share, share * centred, share * centred**2))
+    sums = _Sums(*(np.concatenate([np.zeros((c, 1)), part], axis=1) for part in summed))
     splittable = np.zeros((c, n), dtype=bool)  # whether a cell may end before a number: not between equal ones
     splittable[:, 1:] = ordered[:, 1:] > ordered[:, :-1]
     bounds = np.broadcast_to(np.array([0, n]), (c, 2))
-    level = _Level(np.zeros((c, 1)), sums.between(bounds)[2] / sums.between(bounds)[0])
-    levels, distortion = [level], [level.squares[:, 0]]
+    # Of each level the means of its cells, about the mean of the coordinate, and the mean squares.
+    centroids, squares = [np.zeros((c, 1))], [sums.between(bounds)[2] / sums.between(bounds)[0]]
+    distortion = [squares[0][:, 0]]
     for _ in range(depth):
         bounds, gain = _split(sums, bounds, splittable)
-        level = _represented(sums, bounds, level)
-        levels.append(level)
+        total, first, second = sums.between(bounds)
+        # An empty half, and the one beside it, inherit from the cell above.
+        filled = np.repeat((np.diff(bounds, axis=1) > 0)[:, 1::2], 2, axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            centroids.append(np.where(filled, first / total, np.repeat(centroids[-1], 2, axis=1)))
+            squares.append(np.where(filled, second / total, np.repeat(squares[-1], 2, axis=1)))
         distortion.append(np.maximum(distortion[-1] - gain, 0.0))
-    centroids = np.hstack([level.centroids for level in levels]) + mean
+    about = np.hstack(centroids)
     # E[z^2] = E[(z - m)^2] + 2 m E[z - m] + m^2
-    squares = np.hstack([level.squares + 2 * mean * level.centroids for level in levels]) + mean**2
-    return centroids, np.maximum(squares, 0.0), np.stack(distortion, axis=1)
+    whole = np.hstack(squares) + 2 * mean * about + mean**2
+    return about + mean, np.maximum(whole, 0.0), np.stack(distortion, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,18 +201,6 @@ class _Sums:
     def between(self, bounds: np.ndarray) -> list[np.ndarray]:
         """Return the three sums of each cell."""
         return [np.diff(np.take_along_axis(part, bounds, axis=1), axis=1) for part in vars(self).values()]
-
-
-@dataclass(frozen=True, eq=False)
-class _Level:
-    """What represents the cells of a level, about the mean of the coordinate."""
-
-    centroids: np.ndarray
-    squares: np.ndarray
-
-
-def _summed(part: np.ndarray) -> np.ndarray:
-    return np.concatenate([np.zeros((len(part), 1)), np.cumsum(part, axis=1)], axis=1)
 
 
 def _split(sums: _Sums, bounds: np.ndarray, splittable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -259,13 +250,3 @@ def _first_largest(numbers: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray,
     place[owner[::-1]] = places[::-1]  # of several, the first is written last
     shape = (c, bounds.shape[1] - 1)
     return place.reshape(shape) - n * np.arange(c)[:, None], largest.reshape(shape)
-
-
-def _represented(sums: _Sums, bounds: np.ndarray, above: _Level) -> _Level:
-    """Return the means of the cells; an empty half, and the one beside it, inherit from the cell above."""
-    weight, first, second = sums.between(bounds)
-    split = np.repeat((np.diff(bounds, axis=1) > 0)[:, 1::2], 2, axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        centroids = np.where(split, first / weight, np.repeat(above.centroids, 2, axis=1))
-        squares = np.where(split, second / weight, np.repeat(above.squares, 2, axis=1))
-    return _Level(centroids, squares)
