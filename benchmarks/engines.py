@@ -84,10 +84,10 @@ def main() -> None:
     for name, value in settings.items():
         builder = builder.config(name, value)
     with tempfile.TemporaryDirectory() as place:
-        store = written(Path(place), rows)
+        store = written(Path(place) / "store", rows)
         ours = PrefixEncoder(K)
         files = {"fit": seconds(lambda: fit_files(ours, store, vectors="vector", workers=1))}
-        files["transform"] = seconds(lambda: transform_files(ours, store, f"{place}-codes", vectors="vector", k=K))
+        files["transform"] = seconds(lambda: transform_files(ours, store, f"{place}/codes", vectors="vector", k=K))
         session = builder.getOrCreate()
         session.sparkContext.setLogLevel("OFF")
         df = session.read.parquet(store)
@@ -101,7 +101,7 @@ def main() -> None:
         alone = seconds(lambda: vectors.mapInArrow(drained, "rows long").collect())
         got.clear()
         spark = {"fit": seconds(lambda: engine.fit(found, df))}
-        spark["transform"] = seconds(lambda: engine.transform(ours, df, k=K).write.parquet(f"{place}-spark"))
+        spark["transform"] = seconds(lambda: engine.transform(ours, df, k=K).write.parquet(f"{place}/spark"))
         print(f"largest difference of components {np.abs(found.components_ - ours.components_).max():.1e}")
         print(f"Spark alone, reading and sending rows to Python: {alone:.1f} s")
         print(f"{len(got)} parts, {sum(got):,} bytes to the driver")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bytes.ours import HEADLINE, LABELLED, OURS
+from benchmarks.bytes.ours import HEADLINE, OURS
 from benchmarks.bytes.settings import BYTES
 from benchmarks.bytes.tables import RECORD, between
 from firstk._base.atomic_file import atomic_file
@@ -36,23 +36,8 @@ def rewritten(text: str, record: Mapping[str, Any]) -> str:
 
 
 def made(name: str, record: Mapping[str, Any]) -> str:
-    """Return one table: a case with its measure ("banking77-minilm recall@10"), or one of `TABLES`."""
-    return TABLES[name](record) if name in TABLES else case_table(record[name])
-
-
-def case_table(one: Mapping[str, Any]) -> str:
-    """Return the scores of every family at every number of bytes; the best of a column is bold."""
-    scores = {f: {row["bytes"]: row["score"] for row in rows} for f, rows in one["families"].items()}
-    if one["measure"] == "recall@10":
-        for name in LABELLED:
-            scores.pop(f"{OURS}, {name}", None)  # they are not made to keep neighbors
-    best = {b: max((found[b] for found in scores.values() if b in found), default=0.0) for b in BYTES}
-    lines = [_row(["bytes", *map(str, BYTES)]), _row(["---"] * (len(BYTES) + 1))]
-    for family, found in scores.items():
-        if found:
-            cells = [_bold(found[b], best[b]) if b in found else "" for b in BYTES]
-            lines.append(_row([f"**{family}**" if family.startswith(OURS) else family, *cells]))
-    return "\n".join(lines)
+    """Return one of `TABLES`."""
+    return TABLES[name](record)
 
 
 def overview(record: Mapping[str, Any]) -> str:
