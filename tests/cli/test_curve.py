@@ -112,13 +112,13 @@ def test_a_process_of_its_own_says_the_same(folder):
 
 
 def test_a_cut_off_is_that_of_python(folder, digits):
-    words = ("curve", "pca", "test.npz", "--vectors", "pixels", "--reference", "train.npz", "-k", "8", "--threshold")
+    words = ("curve", "pca", "test.npz:pixels", "--reference", "train.npz:pixels", "-k", "8", "--threshold")
     found = json.loads(firstk(*words, "0.95", "--json", folder=folder).stdout)["threshold"]
     expected = PrefixEncoder.load(folder / "pca").threshold(0.95, 8, digits.X_test, digits.X_train)
     assert (found["cut"], found["misses"], found["k"]) == (expected.cut, expected.misses, 8)
     refused = firstk(*words, "1.5", folder=folder, check=False)
-    assert refused.returncode == 1
-    assert "a number in [-1, 1]" in refused.stderr
+    assert refused.returncode == 2, "refused before anything is evaluated"
+    assert "Invalid value for '--threshold'" in refused.stderr
 
 
 def test_text_has_the_answer_the_commands_and_the_table(folder):

@@ -76,7 +76,7 @@ def test_empty_partitions_and_a_worker_that_is_killed(spark, store, expected, tm
 
     df = spark.read.parquet(store)
     df = df.mapInArrow(killed_once, df.schema).union(df.limit(0))
-    same(fit(PrefixEncoder(3, objective="fisher"), df, label="label", rows=1200), expected["fisher"])
+    same(fit(PrefixEncoder(3, objective="fisher"), df, label="label"), expected["fisher"])
     assert flag.exists()
 
 

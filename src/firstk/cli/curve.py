@@ -60,7 +60,9 @@ Precisions = Annotated[
 Length = Annotated[int | None, typer.Option("-k", min=1, help="Choose this k.")]
 Threshold = Annotated[
     float | None,
-    typer.Option(metavar="COSINE", help="Also say which cut-off on the codes matches this cosine of raw vectors."),
+    typer.Option(
+        metavar="COSINE", min=-1, max=1, help="Also say which cut-off on the codes matches this cosine of raw vectors."
+    ),
 ]
 ReportFile = Annotated[
     Path | None,

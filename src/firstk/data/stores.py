@@ -96,7 +96,7 @@ class Form:
 
     def _filled(self, text: str, k: int, oversampling: int | None) -> str:
         factor = oversampling or 1
-        return text.format(k=k, s=self.searched(k), f=factor, n=10 * factor)
+        return text.format(k=k, b=k // 8, s=self.searched(k), f=factor, n=10 * factor)
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ STORES: tuple[Store, ...] = (
         Form("float32 column", "float32", "vector: fixed_size_list(float32, {k}); distance_type('cosine')",
              65536, moved="k={k}"),
         Form("float16 column", "float16", "vector: fixed_size_list(float16, {k}); distance_type('cosine')", 65536),
-        Form("uint8 column of bits", "binary", "vector: fixed_size_list(uint8, {k} / 8); distance_type('hamming')",
+        Form("uint8 column of bits", "binary", "vector: fixed_size_list(uint8, {b}); distance_type('hamming')",
              65536, multiple=8),
         Form("float32, IVF_RQ", "rotated bits",
              "table.create_index(config=IvfRq(distance_type='cosine')); search(...).refine_factor({f})", 65536, 8,

@@ -329,18 +329,18 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         >>> bool((asked.transform(documents) == enc.transform(documents)).all())
         True
         """
-        encoder, sample = self.encoder_, self._sampled_queries(queries)
-        assert sample is not None
+        encoder = self.encoder_
+        asked = check_matrix(queries, "with_queries", "queries", width=self.n_features_in_)
         if rows is None and encoder.sample is None:
             raise InvalidInputError(
-                "with_queries compares means by the documents that queries find, and this encoder holds none: "
-                "it was loaded. Give some thousand, with_queries(queries, rows=X)."
+                "with_queries needs documents to search, and a loaded encoder has none. Give some thousand, "
+                "with_queries(queries, rows=X)."
             )
         found = {"X": _checked_rows(self, rows)} if rows is not None else encoder.sample
         assert found is not None
         if self.objective_.conventions.centring != "none":
             documents = as_dense(sliceable(lowest_rows({"X": found["X"]})["X"])[:MOST_ROWS])
-            encoder = with_own_mean(encoder, sample["X"], documents)
+            encoder = with_own_mean(encoder, sample_of_documents(asked)["X"], documents)
         return self.with_encoder(encoder)
 
     def _sampled_queries(self, queries: ArrayLike | None) -> RowSample | None:

@@ -49,8 +49,8 @@ def with_own_mean(encoder: FittedEncoder, queries: np.ndarray, documents: np.nda
     """
     if len(queries) < FEWEST_QUERIES:
         warnings.warn(
-            f"{len(queries)} queries say little of the next ones: a mean of fewer than {FEWEST_QUERIES} may as well "
-            "harm. Give a hundred or more.",
+            f"{len(queries)} queries are too few to estimate a mean: below {FEWEST_QUERIES} it may harm. Give a hundred or "
+            "more.",
             FewRowsWarning,
             stacklevel=2,
         )

@@ -36,11 +36,10 @@ def fit(
     weight: str | None = None,
     *,
     nan: str = "refuse",
-    rows: int | None = None,
 ) -> Encoder:
     """Fit an encoder on the rows of a data frame; the same as ``fit`` on all of them, up to rounding.
 
-    The rows are read once; again, with larger parts, where so many of them are equal that the parts' samples are short.
+    The rows are counted, then read once; again, with larger parts, where so many of them are equal that the parts' samples are short.
 
     Parameters
     ----------
@@ -53,8 +52,6 @@ def fit(
         Columns of labels or targets (of pairs: scores), and of weights.
     nan : {"refuse", "drop"}
         What happens to rows whose vector is missing, or holds NaN or infinity.
-    rows : int, optional
-        Number of rows, if it is known; otherwise they are counted first.
 
     Returns
     -------
@@ -89,7 +86,7 @@ def fit(
             left //= _FAN
         return [bytes(row.part) for row in sorted(found.toLocalIterator(), key=lambda row: row.number)]
 
-    return fitted_on(encoder, gather, rows or total)
+    return fitted_on(encoder, gather, total)
 
 
 def _table(numbers: list[int], parts: list[bytes]) -> pyarrow.Table:

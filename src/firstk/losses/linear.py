@@ -142,7 +142,3 @@ class FullPrefixFisher(PrefixLoss):
     def per_prefix(self, components: Tensor, Sw: Tensor, Sb: Tensor) -> Tensor:
         """Return the d separate losses, without gradient."""
         return fisher.fisher_per_prefix(components, Sw, Sb, shrinkage=self.shrinkage, code_eps=self.code_eps)
-
-    def per_prefix_from_codes(self, z: Tensor, labels: Tensor) -> Tensor:
-        """Return the d separate losses of codes (n, d), without gradient."""
-        return fisher.fisher_from_codes_per_prefix(z, labels, code_eps=self.code_eps)

@@ -107,7 +107,10 @@ def same_axes(a: Any, b: Any, X: ArrayLike | None = None, *, least: float = 0.95
         mean = drawn @ codes / n
         draws.append(_agreement((codes.T * drawn) @ codes - n * np.outer(mean, mean), s)[1])
     correlations, values = _agreement(codes.T @ codes, s)
-    ends = zip(values, *interval(np.array(draws)), strict=True)
+    # Draws repeat rows, which raises correlations, most where rows are few: so quantiles are reflected at the values
+    # (the basic bootstrap; Davison and Hinkley 1997, section 5.2).
+    low, high = interval(np.array(draws))
+    ends = zip(values, np.clip(2 * values - high, 0, 1), np.clip(2 * values - low, 0, 1), strict=True)
     levels = {name: Level(*map(float, level)) for name, level in zip(LEVELS, ends, strict=True)}
     rows, columns = linear_sum_assignment(-correlations)
     root = np.asarray(np.linalg.qr(codes, mode="r"))  # the same angles, from few rows instead of n

@@ -58,7 +58,7 @@ class Threshold:
         false, missed = next(ends), next(ends)
         return (
             f"A raw cosine of {self.cosine:g} is {self.cut:.4f} at k = {self.k}. "
-            f"{100 * self.false_matches:.1f} % {false} of the pairs above are no matches of the raw vectors, and "
+            f"{100 * self.false_matches:.1f} % {false} of the pairs above it are false matches, and "
             f"{100 * self.misses:.1f} % {missed} of their {self.matches:,} matches are missed."
         )
 
@@ -91,6 +91,7 @@ def matched_threshold(encoder: Any, data: Rows | Search, cosine: float, k: int) 
     owner, fitted = "matched_threshold", check_fitted(encoder, "matched_threshold")
     if not is_real(cosine) or not -1 <= cosine <= 1:
         raise bad_parameter("cosine", owner, "a number in [-1, 1]", cosine)
+    k = check_prefix(k, fitted.d, owner)
     picked, cosines = _cosines(fitted, data, k, owner)
 
     def pairs(rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -103,7 +104,8 @@ def matched_threshold(encoder: Any, data: Rows | Search, cosine: float, k: int) 
         counts += np.bincount(step.ravel(), minlength=STEPS + 1)
         matches += int(matched.sum())
     reached = counts[::-1].cumsum()[::-1]
-    cut = int(np.abs(reached - matches).argmin())
+    level = np.flatnonzero(np.abs(reached - matches) == np.abs(reached - matches).min())
+    cut = int(level[len(level) // 2])  # in the middle of those that are reached by equally many pairs
     table = np.concatenate(
         [
             np.stack([(m & (s >= cut)).sum(axis=1), (s >= cut).sum(axis=1), m.sum(axis=1)], axis=1)
@@ -170,10 +172,13 @@ def calibration(encoder: Any, data: Rows | Search, k: int) -> Calibration:
         found.append(np.stack([np.take_along_axis(side, best, axis=1).ravel() for side in (short, raw)]))
     scores, values = np.concatenate(found, axis=1)
     seen = np.isfinite(scores)  # a row is no result of itself
+    if not seen.any():
+        raise InvalidInputError("calibration compares rows with others, and there are none. Give more rows.")
     order = np.argsort(scores[seen], kind="stable")
     groups = [np.array_split(part[seen][order], min(GROUPS, len(order))) for part in (scores, values)]
     means = [np.array([group.mean(dtype=np.float64) for group in side]) for side in groups]
-    return Calibration(means[0], isotonic_regression(means[1]).x)
+    at, group, count = np.unique(means[0].round(6), return_inverse=True, return_counts=True)  # equal scores: one group
+    return Calibration(at, isotonic_regression(np.bincount(group, means[1]) / count, weights=count).x)
 
 
 def _cosines(
@@ -183,11 +188,14 @@ def _cosines(
     if not isinstance(data, (Rows, Search)):
         raise bad_parameter("data", owner, "Rows or a Search, whose rows can be compared", type(data).__name__)
     k = check_prefix(k, fitted.d, owner)
+    if isinstance(data, Rows) and data.weight is not None:
+        raise InvalidInputError(f"{owner} counts pairs of rows, and takes no weights. Give Rows without 'weight'.")
     search = isinstance(data, Search)
     asked: Any = data.queries if isinstance(data, Search) else data.X
     raw_asked, raw_stored = (unit_rows(fitted.vectors(X, owner=owner)) for X in (asked, data.stored))
     code_asked = unit_rows(fitted.coordinates(asked, k, side="query" if search else "document", owner=owner))
     code_stored = unit_rows(fitted.coordinates(data.stored, k, owner=owner))
+    own_rows = np.asarray(data.query_rows) if isinstance(data, Search) and data.query_rows is not None else None
     alone = not search and data.reference is None  # type: ignore[union-attr]
     picked = np.unique(np.linspace(0, len(raw_asked) - 1, min(len(raw_asked), MOST_ROWS)).round().astype(int))
 
@@ -196,9 +204,9 @@ def _cosines(
         for start in range(0, len(rows), size):
             part = rows[start : start + size]
             both = raw_asked[part] @ raw_stored.T, code_asked[part] @ code_stored.T
-            if alone:  # a row is no pair with itself
-                for side in both:
-                    side[np.arange(len(part)), part] = -np.inf
+            own = part if alone else np.full(len(part), -1) if own_rows is None else own_rows[part]
+            for side in both:  # a row is not paired with itself
+                side[np.flatnonzero(own >= 0), own[own >= 0]] = -np.inf
             yield both
 
     return picked, cosines

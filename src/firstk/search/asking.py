@@ -18,13 +18,15 @@ from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.search.codes.index import CodeIndex
 from firstk.search.funnel.index import FunnelIndex
 from firstk.search.moving.sources import FileSource
-from firstk.search.stores import connect, is_address
+from firstk.search.stores import check_store, connect, is_address
 from firstk.search.stores.contract import Engine, Id, Request
 from firstk.search.stores.prefix_store import PrefixStore
 
 _OWNER = "search"
 # Rows of a file that are compared at a time.
 _BATCH = 16_384
+# Scores that are held at a time: fewer rows where queries are many.
+_SCORES = 1 << 22
 
 
 class Found(NamedTuple):
@@ -34,7 +36,7 @@ class Found(NamedTuple):
     ----------
     ids : list of lists of int or str
     scores : list of lists of float
-        Higher is better, but for Euclidean distances.
+        Higher is better: Euclidean distances are negated.
     place : str
         What messages call what was asked.
     """
@@ -74,6 +76,7 @@ def ask(
     """
     limit = check_count(limit, "limit", _OWNER)
     if isinstance(source, str) and is_address(source):
+        check_store(source)
         with closing(connect(source)) as engine:
             return _of_store(engine, queries, limit, model, shortlist)
     if shortlist is not None:
@@ -95,14 +98,19 @@ def _of_store(
         if model is None:
             raise _needs_model(engine.place, layout.width)
         found = PrefixStore.open(engine, model).search(queries.read().vectors, limit, shortlist=shortlist)
-        return Found(found.ids, found.scores, engine.place)
+        return _higher_is_better(found.ids, found.scores, layout.metric, engine.place)
     _check_width(queries, layout.width, engine.place)
     Q = np.asarray(queries.read().vectors, dtype=np.float32)
     short, full = Q[:, : layout.short], None if layout.full is None else Q
     wide = limit if full is None else max(limit, shortlist or max(100, 10 * limit))
     with engine.answering():
         found = engine.search(Request(short, full, limit, wide))
-    return Found(found.ids, found.scores, engine.place)
+    return _higher_is_better(found.ids, found.scores, layout.compared, engine.place)
+
+
+def _higher_is_better(ids: list[list[Id]], scores: list[list[float]], metric: str, place: str) -> Found:
+    sign = -1.0 if metric == "l2" else 1.0
+    return Found(ids, [[sign * score for score in one] for one in scores], place)
 
 
 def _index(source: str | Path) -> Any:
@@ -144,7 +152,7 @@ def _of_file(
     names: list[Id] = []
     best: np.ndarray = np.empty((len(asked), 0), dtype=np.int64)
     score: np.ndarray = np.empty((len(asked), 0), dtype=np.float32)
-    for part in opened.read(_BATCH):
+    for part in opened.read(max(1, min(_BATCH, _SCORES // len(asked)))):
         codes = np.asarray(unit_rows(part.codes) if metric == "cosine" else part.codes, dtype=np.float32)
         near = asked @ codes.T
         if metric == "l2":  # the norm of the query does not change the order
@@ -155,7 +163,7 @@ def _of_file(
         best, score = (np.take_along_axis(table, kept, axis=1) for table in (best, score))
         names += part.ids
     if metric == "l2":
-        score = np.sqrt(np.maximum(np.einsum("ij,ij->i", asked, asked)[:, None] - score, 0))
+        score = -np.sqrt(np.maximum(np.einsum("ij,ij->i", asked, asked)[:, None] - score, 0))
     return Found([[names[i] for i in rows] for rows in best.tolist()], score.tolist(), facts.place)
 
 

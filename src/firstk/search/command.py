@@ -176,23 +176,27 @@ def search(
     ],
     queries: Annotated[str, typer.Argument(metavar="QUERIES", help="File of query vectors, as they came.")],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Results: .parquet, or TREC's form in any other.")
+        Path | None, typer.Option("--out", "-o", help="Results: .parquet, or a TREC run for any other suffix.")
     ] = None,
     limit: Annotated[int, typer.Option("-k", min=1, help="Results per query.")] = 10,
     model: Annotated[
         Path | None, typer.Option("--model", "-m", help="The encoder that made the codes; none for raw vectors.")
     ] = None,
     relevance: Annotated[str | None, typer.Option(metavar="FILE", help="Judgements, to score the results.")] = None,
-    against: Annotated[
+    raw_vectors: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="The raw vectors with the same ids: what is kept of their results."),
+        typer.Option(
+            "--against",
+            metavar="SOURCE",
+            help="Raw vectors with the same ids: prints the share of their results that is found.",
+        ),
     ] = None,
     ids: Annotated[
         str | None, typer.Option("--id", help="Column of ids; 'id' if not given, else row numbers.", metavar="COLUMN")
     ] = None,
     force: ForceOption = False,
 ) -> None:
-    """Search a store, an index or a short file, and say what the results keep.
+    """Search a store, an index or a short file; with --against or --relevance, score the results.
 
     Example: firstk search sqlite:codes.db#digits digits.npz --model model/ -o run.tsv
 
@@ -210,8 +214,14 @@ def search(
     encoder = None if model is None else FittedEncoder.load(model)
     found = ask(place, opened, limit, model=encoder, ids=ids, vectors=vectors)
     names = _names(opened, ids)
-    raw = None if against is None else ask(against, opened, limit, ids=ids, vectors=vectors)
-    told = [f"{number_of(len(names), 'query', 'queries')} asked of {found.place}, {limit} results each."]
+    raw = None
+    if raw_vectors is not None:
+        raw_place, raw_column = file_and_column(raw_vectors)
+        raw = ask(raw_place, opened, limit, ids=ids, vectors=raw_column)
+    told = [
+        f"Searched {found.place}: {number_of(len(names), 'query', 'queries')}, "
+        f"{number_of(len(found.ids[0]), 'result')} each."
+    ]
     told += _worth(found.ids, None if raw is None else raw.ids, names, relevance, limit)
     if out is not None:
         _write_run(out, names, found.ids, found.scores)
@@ -235,17 +245,25 @@ def _worth(
     found: list[list[Any]], raw: list[list[Any]] | None, names: list[Any], relevance: str | None, limit: int
 ) -> list[str]:
     """Say what results keep: of the raw vectors' results, and by judgements."""
+    import numpy as np
+
     from firstk.advice import read_columns
+    from firstk.exceptions import InvalidInputError
+    from firstk.quality.paired import DRAWS, interval
     from firstk.search.asking import ranking_scores
 
     told = []
     if raw is not None:
-        shares = [len({*map(str, one)} & {*map(str, other)}) / limit for one, other in zip(found, raw, strict=True)]
-        mean = sum(shares) / len(shares)
-        noise = 1.96 * (sum((share - mean) ** 2 for share in shares) / max(1, len(shares) - 1) / len(shares)) ** 0.5
-        told.append(
-            f"recall@{limit} of the raw vectors' results: {mean:.3f} ({mean - noise:.3f} to {mean + noise:.3f})."
-        )
+        if not {str(one) for ids in found for one in ids} & {str(one) for ids in raw for one in ids}:
+            raise InvalidInputError(
+                f"No result has an id of the raw vectors: results are {found[0][0]!r}, ..., theirs {raw[0][0]!r}, .... "
+                "Name the column of ids (--id)."
+            )
+        pairs = zip(found, raw, strict=True)
+        shares = np.array([len({*map(str, one)} & {*map(str, other)}) / len(other) for one, other in pairs])
+        drawn = np.random.default_rng(0).integers(len(shares), size=(DRAWS, len(shares)))
+        low, high = interval(shares[drawn].mean(axis=1))
+        told.append(f"recall@{limit} of the raw vectors' results: {shares.mean():.3f} ({low:.3f} to {high:.3f}).")
     if relevance is not None:
         _, held, columns = read_columns(None, relevance)
         sides = [list(map(str, held[name].tolist())) for name in columns[:2]]
@@ -264,6 +282,7 @@ def _worth(
 def _write_run(path: Path, names: list[Any], ids: list[list[Any]], scores: list[list[float]]) -> None:
     """Write results by an atomic write: as parquet, or a line for each in TREC's six columns."""
     from firstk._base.atomic_file import atomic_file
+    from firstk.exceptions import InvalidInputError
 
     rows = [
         (name, key, rank, score)
@@ -278,6 +297,10 @@ def _write_run(path: Path, names: list[Any], ids: list[list[Any]], scores: list[
         with atomic_file(path, "A run") as temporary:
             parquet.write_table(pyarrow.table(columns), temporary)
         return
+    if spaced := next((key for row in rows for key in row[:2] if len(str(key).split()) != 1), None):
+        raise InvalidInputError(
+            f"TREC's form divides columns by spaces, and the id {spaced!r} has some. Write .parquet."
+        )
     lines = (f"{name} Q0 {key} {rank} {score:.6g} firstk\n" for name, key, rank, score in rows)
     with atomic_file(path, "A run") as temporary:
         temporary.write_text("".join(lines), encoding="utf-8")

@@ -103,6 +103,7 @@ export class Codes {{
         return step * sum;
       }})));
     const length = Math.sqrt(q.reduce((sum, value) => sum + value * value, 0)) || 1;
+    if (!(limit >= 1)) throw new RangeError(`limit must be at least 1, got ${{limit}}`);
     const best = [];
     let least = -Infinity;
     for (let row = 0; row < scores.length; row++) {{

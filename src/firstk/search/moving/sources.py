@@ -15,7 +15,7 @@ from firstk.data.files import CodeRecord, VectorTable, open_vectors
 from firstk.exceptions import InvalidInputError
 from firstk.integrations import ID_COLUMN, Documents
 from firstk.search.moving.contract import SourceFacts
-from firstk.search.stores import connect, is_address
+from firstk.search.stores import check_store, connect, is_address
 from firstk.search.stores.contract import Engine, ForeignStoreError, Id, StoredRows
 from firstk.search.stores.incoming import Incoming, plain_id, plain_payload
 
@@ -34,6 +34,7 @@ def open_source(
     if not isinstance(place, (str, Path)):
         return StoreSource(place, vectors, ids, columns)
     if isinstance(place, str) and is_address(place):
+        check_store(place)
         engine = connect(place)
         try:
             return StoreSource(engine, vectors, ids, columns, owned=True)

@@ -7,6 +7,7 @@ without a store lives in `search`.
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import Any
 
 from firstk.exceptions import InvalidInputError
@@ -36,6 +37,7 @@ __all__ = [
     "Neighbors",
     "PrefixStore",
     "StoredRows",
+    "check_store",
     "connect",
     "engine_class",
     "is_address",
@@ -78,6 +80,14 @@ def connect(address: str, **settings: Any) -> Engine:
     elif protocol:
         place = f"{protocol}:{place}"
     return kind.connect(place, *([name] if name else []), **settings)
+
+
+def check_store(address: str) -> None:
+    """Raise an error where the file or folder of a local store is not there; connecting would create it."""
+    place, _ = place_and_name(address.partition(":")[2])
+    served = ":" in place or engine_class(address).name == "pgvector"  # by a server, or ":memory:"
+    if not served and not Path(place).exists():
+        raise InvalidInputError(f"There is no store at '{place}'. Check the name and the folder.")
 
 
 def place_and_name(text: str) -> tuple[str, str]:
