@@ -95,7 +95,7 @@ def test_queries_are_added_to_an_encoder_whose_codes_are_stored(tmp_path):
     np.testing.assert_array_equal(kept.encode_query(QUERIES, 3), asked.encode_query(QUERIES, 3))
     enc.save(tmp_path / "model")
     loaded = PrefixEncoder.load(tmp_path / "model")
-    with pytest.raises(InvalidInputError, match=r"holds none: it was loaded.*rows=X"):
+    with pytest.raises(InvalidInputError, match=r"a loaded encoder has none.*rows=X"):
         loaded.with_queries(QUERIES)
     again = loaded.with_queries(QUERIES, rows=DOCUMENTS)
     np.testing.assert_array_equal(again.encoder_.query_mean, asked.encoder_.query_mean)
@@ -110,7 +110,7 @@ def test_embedded_bits_go_where_queries_look():
 
 
 def test_few_queries_warn_and_very_few_change_nothing():
-    with pytest.warns(FewRowsWarning, match="29 queries say little of the next ones"):
+    with pytest.warns(FewRowsWarning, match="29 queries are too few to estimate a mean"):
         PrefixEncoder(4).fit(DOCUMENTS, queries=QUERIES[:29])
     with pytest.warns(FewRowsWarning, match="3 queries"):
         enc = PrefixEncoder(4).fit(DOCUMENTS, queries=QUERIES[:3])

@@ -104,3 +104,12 @@ def test_a_basis_of_sparse_coordinates_is_privileged_and_a_turned_one_is_not():
     turned_code = basis_kurtosis(np.random.default_rng(1).normal(size=(400, 6)))
     assert turned_code.p_value > 0.05
     np.testing.assert_allclose(turned_code.rotated.mean(), 3 * 6 / 8, rtol=0.05)  # of uniform directions
+
+
+@pytest.mark.parametrize(("n", "d"), [(100, 32), (50, 40)])
+def test_few_rows_of_many_coordinates_are_judged_rightly(n, d):
+    """Draws repeat rows, which raises correlations of independent codes and lowers those of equal subspaces."""
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(n, d))
+    assert same_axes(a, a @ np.linalg.qr(rng.normal(size=(d, d)))[0]).verdict == "subspace"
+    assert same_axes(a, rng.normal(size=(n, d))).levels["subspace"].low < 0.95

@@ -118,7 +118,7 @@ def test_the_command_writes_a_run(task):
     for name in ("run.tsv", "run.parquet"):
         result = CliRunner().invoke(app, [*words, "-o", str(folder / name)])
         assert result.exit_code == 0, result.output
-        assert "recall@10 of the raw vectors' results: 1.000" in result.output
+        assert "Found 100.0% of the raw vectors' 10 results" in result.output
         assert "100.0% of the raw vectors'" in result.output or "ndcg@10 0.0000" in result.output
     lines = (folder / "run.tsv").read_text().splitlines()
     assert len(lines) == 300

@@ -29,7 +29,7 @@ def test_the_promise_is_what_a_search_finds(tmp_path, postgres):
     (move,) = (shlex.split(line) for line in advice.splitlines() if line.startswith("  firstk move"))
     ran(*(place if "USER@HOST" in word else word for word in move[1:]))
     told = ran("search", place, "queries.npz", "--model", "model", "-o", "run.tsv", "--against", "rows.npz")
-    found = re.search(r"raw vectors' results: [\d.]+ \(([\d.]+) to ([\d.]+)\)", told)
-    assert float(found[1]) <= high / 100
-    assert float(found[2]) >= low / 100
+    found = re.search(r"Found [\d.]+% of the raw vectors' 10 results \(([\d.]+)% to ([\d.]+)%\)", told)
+    assert float(found[1]) <= high
+    assert float(found[2]) >= low
     assert len((tmp_path / "run.tsv").read_text().splitlines()) == 4000

@@ -49,8 +49,8 @@ def with_own_mean(encoder: FittedEncoder, queries: np.ndarray, documents: np.nda
     """
     if len(queries) < FEWEST_QUERIES:
         warnings.warn(
-            f"{len(queries)} queries are too few to estimate a mean: below {FEWEST_QUERIES} it may harm. Give a hundred or "
-            "more.",
+            f"{len(queries)} queries are too few to estimate a mean: below {FEWEST_QUERIES} it may harm. Give a "
+            "hundred or more.",
             FewRowsWarning,
             stacklevel=2,
         )

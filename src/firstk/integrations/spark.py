@@ -39,7 +39,8 @@ def fit(
 ) -> Encoder:
     """Fit an encoder on the rows of a data frame; the same as ``fit`` on all of them, up to rounding.
 
-    The rows are counted, then read once; again, with larger parts, where so many of them are equal that the parts' samples are short.
+    The rows are counted, then read once; again, with larger parts, where so many of them are equal that the parts'
+    samples are short.
 
     Parameters
     ----------

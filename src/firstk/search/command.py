@@ -219,7 +219,7 @@ def search(
         raw_place, raw_column = file_and_column(raw_vectors)
         raw = ask(raw_place, opened, limit, ids=ids, vectors=raw_column)
     told = [
-        f"Searched {found.place}: {number_of(len(names), 'query', 'queries')}, "
+        f"Searched {found.place[0].lower()}{found.place[1:]}: {number_of(len(names), 'query', 'queries')}, "
         f"{number_of(len(found.ids[0]), 'result')} each."
     ]
     told += _worth(found.ids, None if raw is None else raw.ids, names, relevance, limit)
@@ -227,7 +227,7 @@ def search(
         _write_run(out, names, found.ids, found.scores)
         told.append(f"Results: {out}")
     else:
-        told += [f"{names[0]}: {', '.join(map(str, found.ids[0]))}"]
+        told += [f"Results of the first query, {names[0]} (all: -o FILE): {', '.join(map(str, found.ids[0]))}"]
     typer.echo("\n".join(told))
 
 
@@ -249,7 +249,7 @@ def _worth(
 
     from firstk.advice import read_columns
     from firstk.exceptions import InvalidInputError
-    from firstk.quality.paired import DRAWS, interval
+    from firstk.metrics import MeanScore, bootstrap_interval
     from firstk.search.asking import ranking_scores
 
     told = []
@@ -261,14 +261,18 @@ def _worth(
             )
         pairs = zip(found, raw, strict=True)
         shares = np.array([len({*map(str, one)} & {*map(str, other)}) / len(other) for one, other in pairs])
-        drawn = np.random.default_rng(0).integers(len(shares), size=(DRAWS, len(shares)))
-        low, high = interval(shares[drawn].mean(axis=1))
-        told.append(f"recall@{limit} of the raw vectors' results: {shares.mean():.3f} ({low:.3f} to {high:.3f}).")
+        low, high = (float(end[0]) for end in bootstrap_interval(MeanScore(shares[:, None])))
+        told.append(f"Found {shares.mean():.1%} of the raw vectors' {limit} results ({low:.1%} to {high:.1%}).")
     if relevance is not None:
         _, held, columns = read_columns(None, relevance)
         sides = [list(map(str, held[name].tolist())) for name in columns[:2]]
         grades = [float(grade) for grade in held[columns[2]].tolist()] if len(columns) > 2 else [1.0] * len(sides[0])
         judged = dict(zip(zip(*sides, strict=True), grades, strict=True))
+        if not set(sides[1]) & {str(one) for ids in (*found, *(raw or ())) for one in ids}:
+            raise InvalidInputError(
+                f"No result is a judged document: results are {found[0][0]!r}, ..., and judgements name "
+                f"{sides[1][0]!r}, .... Name the column of ids (--id), or give the judgements of this store."
+            )
         scores = ranking_scores(found, names, judged, limit)
         whole = None if raw is None else ranking_scores(raw, names, judged, limit)
         count = number_of(int(scores.pop("queries")), "judged query", "judged queries")

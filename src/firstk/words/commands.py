@@ -115,9 +115,7 @@ def commands_for(
         by = "raw"
     elif point.code in FITTED_BASELINES:
         by = FITTED_AS[point.code]
-        # Baselines learn from no pairs; judgements evaluate them all the same. A filter is for the curve alone.
-        evaluated = [word for name, value in judged.items() if name != "--filter" for word in (name, value)]
-        evaluated = evaluated if "--relevance" in judged else []
+        evaluated = _evaluated(options)
         limit = [] if most_bytes is None else ["--bytes-per-vector", f"{most_bytes:g}"]
         yield shlex.join(["firstk", "fit", vectors, *nan, *FITTED_BASELINES[point.code], *evaluated, *limit, "-o", by])
     elif point.code:
@@ -139,6 +137,13 @@ def commands_for(
     yield shlex.join(["firstk", "transform", by, asked, *nan, "--side", "query", *alike, "-o", target])
 
 
+def _evaluated(options: Mapping[str, str]) -> list[str]:
+    """Return the options by which a baseline is evaluated: it learns from no pairs, and only a curve filters."""
+    if "--relevance" not in options:
+        return []
+    return [word for name in JUDGED_BY if name in options and name != "--filter" for word in (name, options[name])]
+
+
 def store_commands(point: Point, store: str, model: str | Path, options: Mapping[str, str]) -> Iterator[str]:
     """Yield the command that fills a vector store; where there is none, what creates a table, and codes for it."""
     held, by = find_store(store), "raw" if point.code else str(model)
@@ -147,7 +152,7 @@ def store_commands(point: Point, store: str, model: str | Path, options: Mapping
     if point.code in FITTED_BASELINES:
         by = FITTED_AS[point.code]
         fit = ["firstk", "fit", vectors, *nan, *FITTED_BASELINES[point.code]]
-        yield shlex.join([*fit, "--store", store, "-o", by])
+        yield shlex.join([*fit, *_evaluated(options), "--store", store, "-o", by])
     recode = form.recode(point.k)
     if recode is not None:
         how = [word for name, value in recode.items() for word in (f"-{name}" if name == "k" else f"--{name}", value)]
