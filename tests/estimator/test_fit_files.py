@@ -46,7 +46,7 @@ def test_a_wrong_share_is_a_sentence(share):
 
 
 def test_a_share_that_is_no_row_is_a_sentence():
-    with pytest.raises(InvalidInputError, match="no row at all"):
+    with pytest.raises(InvalidInputError, match="less than one row"):
         draw(3, 0.1)
 
 

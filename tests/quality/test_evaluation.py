@@ -72,7 +72,7 @@ def test_choose_is_the_cheapest_that_keeps_enough(given_points, keep, limit):
 
     good = [o for o in made if keeps(o) and (limit is None or o.bytes <= limit)]
     if not good:
-        with pytest.raises(InvalidInputError, match=r"No (operating point is within|code of this model .*keeps)"):
+        with pytest.raises(InvalidInputError, match=r"No (code fits in|code of this model .*keeps)"):
             made.choose(keep=keep, bytes_per_vector=limit).point  # noqa: B018
         return
     found = made.choose(keep=keep, bytes_per_vector=limit).point
@@ -89,7 +89,7 @@ def test_choose_without_a_share_is_the_best_within_the_limits(given_points, limi
     if good:
         assert made.choose(bytes_per_vector=limit).point.score == max(o.score for o in good)
     else:
-        with pytest.raises(InvalidInputError, match=r"No (operating point is within|code of this model .*evaluated)"):
+        with pytest.raises(InvalidInputError, match=r"No (code fits in|code of this model .*evaluated)"):
             made.choose(bytes_per_vector=limit).point  # noqa: B018
 
 

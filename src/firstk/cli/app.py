@@ -263,7 +263,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (sample, "firstk sample digits -o digits.npz"),
     (diagnose, "firstk diagnose digits.npz --label label"),
     (fit, "firstk fit digits.npz --objective fisher --label label -o model/"),
-    (curve, "firstk curve model/ digits.npz --label label --keep 0.99 --precision all --report curve.svg"),
+    (curve, "firstk curve model/ digits.npz --label label --keep 0.99 --precision int8,int4 --report curve.svg"),
     (transform, "firstk transform model/ digits.npz -k 8 -o short.npz"),
     (check, "firstk check model/ digits.npz -k 8"),
     (report, "firstk report model/ -o report.html --rows 10M"),

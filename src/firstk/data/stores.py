@@ -278,6 +278,6 @@ def find_store(name: object, owner: str = "choose") -> Store:
     near = difflib.get_close_matches(name.lower(), known, n=1)
     suggestion = f" Did you mean '{near[0]}'?" if near else ""
     raise InvalidInputError(
-        f"There is no store '{name[:40]}' in the table of {owner}.{suggestion} It knows "
-        f"{', '.join(store.name for store in STORES)}; take the one that holds vectors as yours does."
+        f"{owner} knows no store '{name[:40]}'.{suggestion} Known are {', '.join(store.name for store in STORES)}. "
+        "If yours is missing, name one that holds vectors as yours does."
     )

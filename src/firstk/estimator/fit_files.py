@@ -129,7 +129,7 @@ def draw(n: int, share: float, seed: int = 0) -> HoldOut:
     held = min(round(share * n), MOST_HELD)
     if share and not held:
         raise InvalidInputError(
-            f"A share of {share:g} of {n} rows is no row at all. Hold out more, or none at all (0)."
+            f"A share of {share:g} of {n} rows is less than one row. Hold out more, or none at all (0)."
         )
     rows = np.random.default_rng(seed).choice(n, size=held + min(n - held, MOST_REFERENCE), replace=False)
     return HoldOut(np.sort(rows[:held]), np.sort(rows[held:]))

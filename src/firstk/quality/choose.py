@@ -419,7 +419,7 @@ def _check_within(table: Evaluation, limits: Limits) -> None:
         )
     least, most = min(point.bytes for point in left), limits.bytes_per_vector
     if most is not None and least > most:
-        raise InvalidInputError(f"No operating point is within {most} bytes; the least is {least} bytes. Allow more.")
+        raise InvalidInputError(f"No code fits in {most} bytes; the smallest takes {least} bytes. Allow more.")
 
 
 def _needed(chosen: Offer | None, keep: float | None, n: int | None) -> int | None:

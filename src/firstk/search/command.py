@@ -192,7 +192,10 @@ def search(
         ),
     ] = None,
     ids: Annotated[
-        str | None, typer.Option("--id", help="Column of ids; 'id' if not given, else row numbers.", metavar="COLUMN")
+        str | None,
+        typer.Option(
+            "--id", help="Column of ids; 'id' if not given, else row numbers.", metavar="[QUERYCOLUMN,]COLUMN"
+        ),
     ] = None,
     force: ForceOption = False,
 ) -> None:
@@ -212,12 +215,13 @@ def search(
     place, vectors = file_and_column(place)
     opened = open_vectors(*file_and_column(queries))
     encoder = None if model is None else FittedEncoder.load(model)
-    found = ask(place, opened, limit, model=encoder, ids=ids, vectors=vectors)
-    names = _names(opened, ids)
+    query_ids, _, ids = (ids or "").rpartition(",")  # one column is of both
+    found = ask(place, opened, limit, model=encoder, ids=ids or None, vectors=vectors)
+    names = _names(opened, query_ids or ids or None)
     raw = None
     if raw_vectors is not None:
         raw_place, raw_column = file_and_column(raw_vectors)
-        raw = ask(raw_place, opened, limit, ids=ids, vectors=raw_column)
+        raw = ask(raw_place, opened, limit, ids=ids or None, vectors=raw_column)
     told = [
         f"Searched {found.place[0].lower()}{found.place[1:]}: {number_of(len(names), 'query', 'queries')}, "
         f"{number_of(len(found.ids[0]), 'result')} each."
