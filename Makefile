@@ -53,7 +53,7 @@ $(VENV)/.docs: $(VENV)/.base
 
 $(VENV)/.test: $(VENV)/.base
 	@echo "installing what the tests need (first run only) ..."
-	@$(PIP) -e '.[report,tables,text,search,onnx,dask,test]'
+	@$(PIP) -e '.[report,tables,text,triton,search,onnx,dask,test]'
 	@$(COMPILE)
 	@touch $@
 

