@@ -277,7 +277,7 @@ def test_other_wrong_input_raises(address, coder, rows_file, tmp_path, X):
     narrow = write_vectors(tmp_path / "narrow.npy", X[:, :5])
     for source, target, said in [
         (str(narrow), address("duckdb"), "5 numbers, and the encoder takes 24"),
-        (address("duckdb"), address("sqlite_vec"), "is not there"),
+        (address("duckdb"), address("sqlite_vec"), "There is no store at"),
         (rows_file, str(tmp_path / "out.npy"), "vectors only"),
         (rows_file, rows_file, "the same place"),
     ]:
