@@ -83,7 +83,8 @@ def figures_of(choice: Choice | None, rows: int) -> tuple[tuple[str, str], ...]:
         (share_text(advised), f"{whose} {name} of {whole}, kept{where(choice)}{count}"),
     ]
     rival = choice.get("ahead", "behind") if advised is choice.own else choice.own
-    if rival is not None:
+    # A baseline that is nowhere near was not rounded: a few of its numbers in float32 are no comparison.
+    if rival is not None and not (rival.point.code and rival.point.precision == "float32" != point.precision):
         # Whose share it is, and what it is over all queries where the choice is on new documents.
         limit, who = choice.limits.bytes_per_vector, "the best baseline" if rival.point.code else "this model"
         within = "" if limit is None or choice.limits.keep is not None else f" in at most {limit:,} bytes"
