@@ -165,7 +165,8 @@ def calibration(encoder: Any, data: Rows | Search, k: int) -> Calibration:
     >>> raw_cosine([0.95, 0.99]).round(2)
     array([0.94, 0.96])
     """
-    picked, cosines = _cosines(check_fitted(encoder, "calibration"), data, k, "calibration")
+    owner, fitted = "calibration", check_fitted(encoder, "calibration")
+    picked, cosines = _cosines(fitted, data, check_prefix(k, fitted.d, owner), owner)
     found = []
     for raw, short in cosines(picked):
         best = np.argpartition(-short, min(RESULTS, short.shape[1]) - 1, axis=1)[:, :RESULTS]
@@ -187,7 +188,6 @@ def _cosines(
     """Return rows to ask with, and what yields the cosines of pairs of some of them: raw, and of codes."""
     if not isinstance(data, (Rows, Search)):
         raise bad_parameter("data", owner, "Rows or a Search, whose rows can be compared", type(data).__name__)
-    k = check_prefix(k, fitted.d, owner)
     if isinstance(data, Rows) and data.weight is not None:
         raise InvalidInputError(f"{owner} counts pairs of rows, and takes no weights. Give Rows without 'weight'.")
     search = isinstance(data, Search)
