@@ -272,7 +272,8 @@ def test_out_of_reach_says_the_best_that_is_reached():
 
 def test_where_no_share_is_asked_for_none_is_said_to_be_missed():
     table = table_of(own({4: 0.5, 8: 0.6}), right(2000, 0.9))
-    for limits, message in (({"k": 7}, "has no k = 7"), ({"bytes_per_vector": 1}, "No code fits in 1 bytes; the smallest takes 4")):
+    asked = (({"k": 7}, "has no k = 7"), ({"bytes_per_vector": 1}, "No code fits in 1 bytes; the smallest takes 4"))
+    for limits, message in asked:
         with pytest.raises(InvalidInputError, match=message):
             choose(table, Limits(**limits))
 
