@@ -17,7 +17,7 @@ EDEN_FACTORS = 8
 NORM = 4
 # The most rows that slow quantizers are trained on; faiss takes 256 a centroid at most.
 TRAINED_ON = 65_536
-RQ_LEAST, RQ_MOST = 16, 32
+RQ_LEAST, RQ_MOST = 8, 64
 # Numbers of a part of a vector that k-means of faiss is fast with.
 PADDED = 16
 
@@ -86,12 +86,12 @@ _residuals: dict[str, faiss.ResidualQuantizer] = {}
 
 
 def residual(case: Case, m: int) -> Encoded:
-    """Residual quantizer, beam of 5; levels are learned one after the other, so the shorter is the longer's start."""
+    """Residual quantizer, beam of 5; levels are learned one after the other, so the longest is trained for all."""
     start = time.perf_counter()
     d = case.store.shape[1]
     longest = _residuals.get(case.name)
-    if longest is None or m > longest.M:
-        longest = faiss.ResidualQuantizer(d, m, 8)
+    if longest is None:
+        longest = faiss.ResidualQuantizer(d, RQ_MOST, 8)
         longest.max_beam_size = 5
         longest.use_beam_LUT = 1
         longest.train(_sample(case.training))

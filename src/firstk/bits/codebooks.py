@@ -26,8 +26,9 @@ mean error of n / 256 rows), so that
 
 R is what the last codebook of that width had, less that share, and no more than a wider one had since: groups of rows
 give the first ones more than eight bits' worth, and where there are none left, about six and a half remain. A width
-that was not tried yet is taken to be worth 64 bits, so each is tried. The last term makes codebooks narrow where rows
-are few. They end where the best eight bits of trees gain as much. Where it is known how many rows share the model, a
+that was not tried yet is taken to be worth 64 bits, so each is tried, if it has a number for each one and a half of the
+rows of a centroid: trials of narrower ones would be wasted bytes. The last term makes codebooks narrow where rows are
+few. They end where the best eight bits of trees gain as much. Where it is known how many rows share the model, a
 codebook of width w is charged its :math:`256 w` bytes divided by these rows, and gains are compared per byte.
 
 **Eight bits.** Centroids are stored once, but on small stores they would take more room than all codes. So they are
@@ -55,16 +56,18 @@ WIDTHS = (8, 16, 32, 64, 128, 256)
 TAU = 1 / 3
 # What a width that was not tried is taken to be worth, in bits.
 _FIRST_BITS = 64.0
+# Rows that a coordinate of a codebook can use: one and a half for each of its numbers.
+_ROWS_PER_NUMBER = 1.5 * ENTRIES
 # What a tree leaves of the variance of a normal variable after 0, 1, ... bits (Max 1960).
 _TREE = np.array([1.0, 0.3634, 0.1175, 0.0345, 0.0095])
 # The largest centroid in steps.
 STEPS = 127
-# Standard errors of a rounded sum that are allowed for, as for coordinates (firstk.bits.encoding).
-_LAMBDA = 8.0
 # Rows whose distances are computed at once: they stay in the cache.
 _ROWS = 512
-# The longest sum of centroids on the grid of `_searched`, and the most candidates: keys are integers below 2^53.
-_REACH, MOST_EFFORT = 2.0**20, 8
+# The longest sum of centroids on the grid of `encode`: what is left of rows has integers that float32 holds.
+_REACH = 2.0**22
+# Candidates that are kept after each byte, and the most.
+EFFORT, MOST_EFFORT = 2, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,102 +176,75 @@ class Codebooks:
         """Of each codebook the centroids in steps, int8 of shape (256, w)."""
         return np.split(self.centroids, np.cumsum(self.windows[:, 1] - self.windows[:, 0]), axis=1)[:-1]
 
-    def decided(self, Z: np.ndarray, doubt: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the bytes of codes, what they leave over, and which rows rounding or doubt could change.
-
-        Parameters
-        ----------
-        Z : ndarray of float32 or float64, shape (n, m)
-        doubt : ndarray of shape (n,), optional
-            How far a row may be from the true one, along any direction.
-
-        Returns
-        -------
-        codes : ndarray of uint8, shape (n, levels)
-        left : ndarray like Z
-        unsure : ndarray of bool, shape (n,)
-        """
-        codes, left = np.empty((len(Z), self.levels), dtype=np.uint8), np.array(Z)
-        sizes = np.zeros(len(Z)) if doubt is None else doubt
-        unsure = np.zeros(len(Z), dtype=bool)
-        books = [(window, _Book(book, Z.dtype)) for window, book in self.books]
-        for start in range(0, len(Z), _ROWS):
-            rows = slice(start, start + _ROWS)
-            rounded = float(np.finfo(Z.dtype).eps) * np.linalg.norm(left[rows], axis=1)
-            for level, (window, book) in enumerate(books):
-                # Every subtraction rounds once more.
-                nearest, close = book.nearest(left[rows, window], sizes[rows] + level * rounded)
-                left[rows, window] -= book.centroids[nearest]
-                codes[rows, level] = nearest
-                unsure[rows] |= close
-        return codes, left, unsure
-
     def encode(
         self,
         Z: np.ndarray,
         doubt: np.ndarray | None = None,
         exact: Callable[[np.ndarray], np.ndarray] | None = None,
-        effort: int = 1,
+        effort: int = EFFORT,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the bytes of codes, uint8 of shape (n, levels), and what they leave over, (n, m).
 
-        `Z` and `doubt` are those of `decided`; `exact` returns the rows of some numbers without doubt, those of `Z` if
-        not given; `effort` is how many candidates are kept after each byte (`_searched`). Products of matrices decide
-        where their rounding cannot matter; rows for which it could are decided by sums in a fixed order. So bytes do
-        not depend on the rows beside them.
+        After each byte the `effort` candidates that leave least are kept (a beam; Chen, Guan and Wang 2010). Rows and
+        centroids are rounded to a grid on which all sums are integers, and ties go to the first candidate. So bytes
+        depend neither on rounding nor on the rows beside them.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (n, m)
+        doubt : ndarray of shape (n,), optional
+            How far a row may be from the true one, along any direction.
+        exact : callable, optional
+            Returns the rows of some numbers without doubt; those of `Z` if not given.
+        effort : int
         """
-        Z = np.asarray(Z, dtype=np.float64)
+        Z = np.ascontiguousarray(Z, dtype=np.float64)
+        codes = np.empty((len(Z), self.levels), dtype=np.uint8)
         exact = Z.__getitem__ if exact is None else exact
-        if effort > 1:
-            codes = self._searched(Z, np.zeros(len(Z)) if doubt is None else doubt, exact, effort)
-            return codes, Z - self.sums(codes)
-        codes, left, unsure = self.decided(Z, doubt)
-        again = np.flatnonzero(unsure)
-        for start in range(0, len(again), _ROWS):
-            some = again[start : start + _ROWS]
-            rows = np.array(exact(some), dtype=np.float64)
-            for level, (window, book) in enumerate(self.books):
-                for number, row in zip(some, rows, strict=True):  # sums in a fixed order; of equals the lower number
-                    apart = book.astype(np.float64) - row[window]
-                    codes[number, level] = np.argmin(np.einsum("cm,cm->c", apart, apart))
-                rows[:, window] -= book[codes[some, level]]
-            left[some] = rows
-        return codes, left
-
-    def _searched(
-        self, Z: np.ndarray, doubt: np.ndarray, exact: Callable[[np.ndarray], np.ndarray], effort: int
-    ) -> np.ndarray:
-        """Return the bytes of codes, uint8 of shape (n, levels), of the best of `effort` candidates for each.
-
-        After each byte the candidates that leave least are kept (a beam; Chen, Guan and Wang 2010), instead of one.
-        `Z`, `doubt` and `exact` are those of `encode`, in float64. Coordinates and centroids are rounded to a grid on
-        which all sums are integers below 2^53, and ties go to the first candidate: no bytes depend on rounding.
-        """
+        if not self.levels:
+            return codes, Z
         scale = _REACH / sum(float(np.linalg.norm(book, axis=1).max()) for _, book in self.books)
-        books = [(window, np.rint(scale * book.astype(np.float64))) for window, book in self.books]
-        grid, codes = np.rint(scale * Z), np.empty((len(Z), self.levels), dtype=np.uint8)
-        edge = 0.5 - np.abs(scale * Z - grid).max(axis=1, initial=0.0) <= 2 * scale * doubt
-        if edge.any():
-            grid[edge] = np.rint(scale * exact(np.flatnonzero(edge)))
+        grid = np.rint(scale * Z)
+        if doubt is not None:
+            edge = 0.5 - np.abs(scale * Z - grid).max(axis=1, initial=0.0) <= 2 * scale * doubt
+            if edge.any():
+                grid[edge] = np.rint(scale * exact(np.flatnonzero(edge)))
         # No sum of centroids is longer.
         grid = np.rint(grid * np.minimum(1.0, _REACH / (np.linalg.norm(grid, axis=1, keepdims=True) + 1)))
+        books = []
+        for (window, book), steps, step in zip(self.books, self.in_steps, self.steps.tolist(), strict=True):
+            squares = np.square(steps, dtype=np.int64).sum(axis=1)
+            # A residual no longer than 2^fine has integer products below 2^23 with centroids in steps.
+            fine = 23 - (int(squares.max()).bit_length() + 1) // 2
+            centroids = np.rint(scale * book.astype(np.float64)).astype(np.float32)
+            step *= scale
+            books.append((window, centroids, steps.T.astype(np.float32), squares, step, fine))
         for start in range(0, len(Z), _ROWS // effort):
-            left = grid[start : start + _ROWS // effort, None]
-            errors, paths = np.zeros((len(left), 1)), np.empty((len(left), 1, 0), dtype=np.uint8)
-            for window, book in books:
+            left = grid[start : start + _ROWS // effort, None].astype(np.float32)
+            errors = _squares(left)
+            places, paths = np.arange(len(left)), np.empty((len(left), 1, 0), dtype=np.uint8)
+            for window, book, steps, squares, step, fine in books:
                 part = left[:, :, window]
-                apart = errors[:, :, None] + np.square(book).sum(axis=1) - 2 * (part @ book.T)
-                # The number of a candidate in the last digits: keys differ, so that any way of sorting keeps the same.
-                keys = apart.reshape(len(left), -1) * (effort * ENTRIES) + np.arange(apart[0].size)
-                keys = np.sort(np.partition(keys, effort - 1, axis=1)[:, :effort], axis=1)
-                errors, number = keys // (effort * ENTRIES), (keys % (effort * ENTRIES)).astype(np.int64)
-                parent, entry = (number // ENTRIES)[:, :, None], number % ENTRIES
-                left = np.take_along_axis(left, parent, axis=1)
+                own = errors if part.shape == left.shape else _squares(part)
+                # Products of rounded rows with centroids in steps are sums of integers, exact in float32.
+                power = np.ldexp(1.0, fine - (np.frexp(own)[1] + 1) // 2).astype(np.float32)[:, :, None]
+                apart = np.rint(part * power).reshape(-1, len(steps)) @ steps
+                apart = apart.reshape(len(left), -1, ENTRIES)
+                apart *= np.float32(-2 * step) / power
+                apart += (step**2 * squares).astype(np.float32)
+                apart += errors.astype(np.float32)[:, :, None]
+                apart = apart.reshape(len(left), -1)
+                best = np.empty((len(left), min(effort, apart.shape[1])), dtype=np.int64)
+                for place in range(best.shape[1]):
+                    best[:, place] = apart.argmin(axis=1)
+                    apart[places, best[:, place]] = np.inf
+                parent, entry = best // ENTRIES, best % ENTRIES
+                left = left[places[:, None], parent]
                 left[:, :, window] -= book[entry]
-                paths = np.take_along_axis(paths, parent, axis=1)
-                paths = np.concatenate([paths, entry[:, :, None].astype(np.uint8)], axis=2)
+                errors = (errors - own)[places[:, None], parent] + _squares(left[:, :, window])
+                paths = np.dstack([paths[places[:, None], parent], entry.astype(np.uint8)])
             codes[start : start + len(left)] = paths[:, 0]
-        return codes
+        return codes, Z - self.sums(codes)
 
     def sums(self, codes: np.ndarray) -> np.ndarray:
         """Return what the first bytes of codes add up to, float32 of shape (n, m)."""
@@ -340,12 +316,14 @@ def best_window(
     --------
     >>> v = np.linspace(1, 0, 64) ** 4
     >>> [best_window(v, v ** (1 / 3), np.full(6, 6.5), n) for n in (4_096, 1_000_000)]
-    [slice(0, 8, None), slice(0, 16, None)]
+    [slice(0, 8, None), slice(0, 64, None)]
     """
     d = len(variances)
     trees = np.sort(np.outer(costs * variances, -np.diff(_TREE)), axis=None)[-8:].sum()
     best, found = trees, None
     for width, worth in {min(d, width): worth for width, worth in zip(WIDTHS, bits.tolist(), strict=True)}.items():
+        if width < min(rows / _ROWS_PER_NUMBER, d, WIDTHS[-1]):
+            continue
         starts = np.append(np.arange(0, d - width, max(WIDTHS[0], width // 4)), d - width)
         seen = starts[:, None] + np.arange(width)
         v, w = variances[seen], costs[seen]
@@ -393,27 +371,6 @@ def _left_over(rows: np.ndarray, means: np.ndarray, owner: np.ndarray, share: np
     return found
 
 
-class _Book:
-    """A codebook as a matrix that gives |c|^2 / 2 - x · c of rows with a one at their end: least for the nearest c."""
-
-    def __init__(self, centroids: np.ndarray, dtype: np.dtype):
-        half = 0.5 * np.einsum("cm,cm->c", centroids, centroids, dtype=np.float64)
-        self.centroids = centroids.astype(dtype, copy=False)
-        self.matrix = np.vstack([-centroids.T, half]).astype(dtype)
-        self.longest = float(np.sqrt(2 * half.max()))
-        # Of two products of m + 1 numbers each, in unit roundoffs (see firstk.bits.encoding).
-        self.roundoff = float(np.finfo(dtype).eps) * _LAMBDA * np.sqrt(centroids.shape[1] + 1)
-
-    def nearest(self, rows: np.ndarray, doubt: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the nearest centroid of each row, and whether rounding or doubt could make it another."""
-        longer = np.ones((len(rows), rows.shape[1] + 1), rows.dtype)
-        longer[:, :-1] = rows
-        apart = longer @ self.matrix
-        places, nearest = np.arange(len(rows)), apart.argmin(axis=1)
-        least = apart[places, nearest]
-        apart[places, nearest] = np.inf
-        second = apart[places, apart.argmin(axis=1)]
-        size = np.sqrt(np.einsum("nm,nm->n", rows, rows))
-        # Two centroids are 2 * longest apart at most; errors of coordinates are independent but for a tenth.
-        margin = 2.5 * doubt + self.roundoff * (size + self.longest) + 1e-300
-        return nearest, second - least <= self.longest * margin
+def _squares(rows: np.ndarray) -> np.ndarray:
+    """Return the squared norms of rows of integers, (n, b, m), which are exact."""
+    return np.einsum("nbm,nbm->nb", rows, rows, dtype=np.float64)

@@ -109,6 +109,8 @@ class Embedded:
         Codes in float32 are rounded already: about one bit in a million differs from what vectors give.
         """
         Z = check_matrix(Z, "embedded.quantise", "Z", width=self.trees.d)
+        if self.n_bytes < self.all_books.levels:  # which candidate is best is known after the last codebook
+            return self.at(self.all_books.levels).quantise(Z)[:, : self.n_bytes]
         books, stored = self.codebooks, np.empty((len(Z), self.n_bytes), dtype=np.uint8)
         step = max(1, _BLOCK_NUMBERS // Z.shape[1])
         for start in range(0, len(Z), step):

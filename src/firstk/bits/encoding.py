@@ -6,9 +6,9 @@ roundoff u, is off by more than :math:`8 \sqrt{p}\, u\, |v| |x - m|` with probab
 Mary 2019). Entries that are as near as that to a threshold, some in ten thousand, are summed again in float64, each on
 its own and in a fixed order.
 
-One wrong byte of a codebook would change all that follows. Rows that may be nearer to another centroid than the product
-in float32 says, up to a sixth of them, are encoded again in float64. There, rows between two centroids are next to
-none, and these are decided by sums in a fixed order.
+One wrong byte of a codebook would change all that follows. So coordinates that codebooks see are computed in float64
+and rounded to a grid (`firstk.bits.codebooks`). Rows that are as near as that to the edge of its cells, next to none,
+are summed again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import numpy as np
 from firstk._base.array_types import MatrixLike
 from firstk._base.progress import tracked
 from firstk._base.rows import as_dense, unit_rows
-from firstk.bits.codebooks import Codebooks
 from firstk.bits.embedded import Embedded
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ _NETWORK_ERROR, _MODULE_ERROR = 1e-12, 1e-5
 _AGAIN = 4096
 
 
-def encoded(encoder: FittedEncoder, bits: Embedded, X: MatrixLike, owner: str, effort: int = 1) -> np.ndarray:
+def encoded(encoder: FittedEncoder, bits: Embedded, X: MatrixLike, owner: str, effort: int) -> np.ndarray:
     """Return vectors as bytes, uint8 of shape (n, bytes)."""
     rows = encoder._checked(X, owner)
     stored = np.empty((rows.shape[0], bits.n_bytes), dtype=np.uint8)
@@ -54,27 +53,15 @@ def encoded(encoder: FittedEncoder, bits: Embedded, X: MatrixLike, owner: str, e
 
 def _strings(encoder: FittedEncoder, bits: Embedded, X: np.ndarray, effort: int) -> np.ndarray:
     """Return the bytes of a block of vectors: those of codebooks, then the bits of trees on what they leave over."""
-    source = _Coordinates(encoder, bits.used, X, None if effort == 1 else np.float64)
-    books, Z = bits.codebooks, source.approximated[0]
+    books = bits.codebooks
+    source = _Coordinates(encoder, bits.used, X, np.float64 if books.levels else None)
+    Z, doubt = source.approximated
     first = np.empty((len(X), 0), dtype=np.uint8)
     if books.levels:
-        first, left = _codebook_bytes(source, books, effort)
+        sizes = doubt * source.lengths[: books.width].max()
+        first, left = books.encode(Z[: books.width].T, sizes, source.exact_rows(books.width), effort)
         Z[: books.width] = left.T
     return bits.joined(first, _cells(source, Z, bits, first))
-
-
-def _codebook_bytes(source: _Coordinates, books: Codebooks, effort: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bytes of codebooks, (n, levels), and what they leave of the coordinates that they see, (n, m)."""
-    Z, doubt = source.approximated
-    lead, sizes = np.ascontiguousarray(Z[: books.width].T), doubt * source.lengths[: books.width].max()
-    if lead.dtype == np.float64:
-        return books.encode(lead, sizes, source.exact_rows(books.width), effort)
-    codes, left, unsure = books.decided(lead, sizes)
-    again = np.flatnonzero(unsure)
-    if len(again):
-        wide = _Coordinates(source.encoder, source.used[: books.width], source.X[again], np.float64)
-        codes[again], left[again] = _codebook_bytes(wide, books)
-    return codes, left
 
 
 def _cells(source: _Coordinates, Z: np.ndarray, bits: Embedded, first: np.ndarray) -> np.ndarray:

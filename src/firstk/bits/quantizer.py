@@ -37,7 +37,7 @@ import numpy as np
 
 from firstk._base.array_types import MatrixLike
 from firstk._base.checks import bad_parameter, check_choice, check_matrix, is_int
-from firstk.bits.codebooks import MOST_EFFORT
+from firstk.bits.codebooks import EFFORT, MOST_EFFORT
 from firstk.bits.embedded import Embedded
 from firstk.bits.encoding import encoded
 from firstk.exceptions import InvalidInputError
@@ -148,7 +148,7 @@ class EmbeddedQuantizer:
 
     # -- vectors to bytes --------------------------------------------------------------------------------------
 
-    def encode(self, X: MatrixLike, *, effort: int = 1) -> np.ndarray:
+    def encode(self, X: MatrixLike, *, effort: int = EFFORT) -> np.ndarray:
         """Return vectors as bytes, uint8 of shape (n, bytes); the same for any batches.
 
         With `effort` from 2 to 8, so many candidates are kept after each byte of codebooks, in place of the nearest
