@@ -9,7 +9,7 @@ import pytest
 
 from firstk import PrefixEncoder
 from firstk.exceptions import CorruptModelError, IllegalCombinationError, InvalidInputError
-from firstk.integrations.parts import ShortSampleError, _below, _merged, _read, finish, measure, merge
+from firstk.integrations.parts import ShortSampleError, _below, _merged, finish, measure, merge
 from firstk.moments.fingerprint import row_priorities
 
 pd = pytest.importorskip("pandas", reason="needs pandas, as Spark and Ray do here")
@@ -78,7 +78,7 @@ def test_parts_that_know_the_number_of_rows_hold_little_more_than_one_sample(mon
     monkeypatch.setattr("firstk.moments.statistics._SAMPLE_ROWS", 4)  # in place of 8,192; some 85 rows are kept
     encoder = PrefixEncoder()
     parts = [measure(encoder, [X[a:b]], rows=N) for a, b in itertools.pairwise(cuts)]
-    held = [statistics for part in parts if (statistics := _read(part, 0)[0]) is not None]
+    held = [statistics for part in parts if (statistics := _merged([part])[0]) is not None]
     below = _below(4, N)
     hashes = np.sort(np.concatenate([part.sample.priority for part in held]))
     everything = row_priorities({"X": X})
