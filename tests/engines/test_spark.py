@@ -139,6 +139,13 @@ def test_the_lines_of_the_docs_run(spark, store, tmp_path):
     assert open_vectors(tmp_path / "codes", "vector").width == 2
 
 
+def test_files_that_the_workers_can_read(spark, store, tmp_path, expected):
+    lines = block_of_the_docs("Files that the workers can read", store, tmp_path)
+    found = {"spark": spark}
+    exec(lines.replace("PrefixEncoder(2", "PrefixEncoder(3").replace("*.parquet", "[0-5].parquet"), found)
+    same(found["encoder"], expected["fisher"])
+
+
 def test_spark_connect_needs_no_more(store, expected, tmp_path):
     """In a process of its own, because one has sessions of Connect or of Spark itself."""
     pytest.importorskip("grpc_status", reason="Spark Connect needs pyspark[connect]")
