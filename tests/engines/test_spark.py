@@ -123,16 +123,6 @@ def test_bad_columns_get_a_sentence_that_names_rows(spark):
     )
 
 
-def test_no_module_of_a_worker_is_pickled(expected):
-    """A fitted encoder travels as the files of a saved model."""
-    from firstk.estimator.encoding import Wish
-    from firstk.integrations._arrow_batches import coder
-
-    made = coder(expected["fisher"], ["vector"], "vector", Wish(k=2), "refuse", [])
-    assert all(isinstance(part, bytes) for part in made.files.values())
-    assert {type(value) for value in vars(made).values()} <= {dict, Wish, str}
-
-
 def test_the_lines_of_the_docs_run(spark, store, tmp_path):
 
     exec(block_of_the_docs("Spark", store, tmp_path), {"spark": spark})
