@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from benchmarks import record
 
 import firstk
 from firstk import PrefixEncoder
@@ -209,6 +210,11 @@ def test_figures_of_the_readme_are_those_of_the_pages():
     assert f"{ours} (faiss OPQ {opq}; faiss's residual quantizer is better: {residual} in 16 and 32 bytes" in readme
     assert cells_of("compared-with.md", '`"error_bound"`')[1] in readme
     assert f"PCA {cells_of('compared-with.md', 'PCA (`PCA`')[1]}" in readme
+
+
+def test_the_page_of_benchmarks_is_its_record():
+    text = record.PAGE.read_text("utf-8")
+    assert record.page(text, json.loads(record.RECORD.read_text("utf-8"))) == text
 
 
 # -- the built site --------------------------------------------------------------------------------------------
