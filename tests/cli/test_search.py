@@ -253,6 +253,7 @@ def test_judgements_given_as_pairs_are_learned_by_ids(store):
     assert "of docs.parquet" in without.stdout  # queries are rows of the store where no file of them is named
 
 
+@pytest.mark.full
 def test_scifact_by_ids_away_from_row_numbers(data_folder, tmp_path):
     sets = load_scifact(data_folder)
     rng = np.random.default_rng(0)
