@@ -60,11 +60,9 @@ from firstk.data import load_digits
 from firstk.upgrade.methods import (
     CCA,
     LambdaOrthogonal,
-    LowRankAffine,
     Procrustes,
     ProcrustesRidge,
     ReducedRank,
-    ResidualMLP,
     Ridge,
     WhitenedRidge,
 )
@@ -100,11 +98,9 @@ if TYPE_CHECKING:  # it is read, not run
     methods: list[AlignmentMethod] = [
         CCA(),
         LambdaOrthogonal(),
-        LowRankAffine(),
         Procrustes(),
         ProcrustesRidge(),
         ReducedRank(),
-        ResidualMLP(),
         Ridge(),
         WhitenedRidge(),
     ]

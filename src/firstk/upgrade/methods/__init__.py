@@ -11,7 +11,6 @@ from firstk.upgrade.methods._linear import ClosedFormMethod, from_translations, 
 from firstk.upgrade.methods.cca import CCA, WhitenedRidge
 from firstk.upgrade.methods.procrustes import LambdaOrthogonal, Procrustes, ProcrustesRidge
 from firstk.upgrade.methods.ridge import ReducedRank, Ridge
-from firstk.upgrade.methods.trained import LowRankAffine, ResidualMLP
 
 REGISTRY: Registry[AlignmentMethod] = Registry(
     "method",
@@ -26,8 +25,6 @@ REGISTRY: Registry[AlignmentMethod] = Registry(
             CCA,
             WhitenedRidge,
             LambdaOrthogonal,
-            LowRankAffine,
-            ResidualMLP,
         )
     },
     protocol=AlignmentMethod,
@@ -42,11 +39,9 @@ __all__ = [
     "CCA",
     "ClosedFormMethod",
     "LambdaOrthogonal",
-    "LowRankAffine",
     "Procrustes",
     "ProcrustesRidge",
     "ReducedRank",
-    "ResidualMLP",
     "Ridge",
     "WhitenedRidge",
     "from_translations",
