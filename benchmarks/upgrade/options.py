@@ -9,6 +9,7 @@ import numpy as np
 
 from benchmarks.upgrade.cases import Case, vectors
 from benchmarks.upgrade.drift_adapter import MAPS, DriftAdapter
+from benchmarks.upgrade.lambda_orthogonal import LambdaOrthogonal
 from firstk import PrefixAlignment
 from firstk.upgrade.methods import AUTO, PUBLIC
 
@@ -37,7 +38,8 @@ class Fits:
             method = choice.best_of(method) or method
         if repr(method) not in self._known:
             old, new = (vectors(self.case.data, model)[0][self.case.rows] for model in (self.case.old, self.case.new))
-            made: Any = DriftAdapter(method) if method in MAPS else PrefixAlignment(method=method)
+            own = LambdaOrthogonal() if method == LambdaOrthogonal.name else method
+            made: Any = DriftAdapter(method) if method in MAPS else PrefixAlignment(method=own)
             self._known[repr(method)] = made.fit(old, new)
         return self._known[repr(method)]
 

@@ -36,7 +36,6 @@ MethodName = Literal[
     "reduced_rank",
     "cca",
     "whitened_ridge",
-    "lambda_orthogonal",
 ]
 # The training losses that have a name; :mod:`firstk.solvers.gradient.losses` holds the classes.
 TrainingLossName = Literal["least_squares", "ratio_trace", "cross_entropy", "pairs"]

@@ -59,7 +59,6 @@ from firstk.contracts import AlignmentMethod, Objective, Ordering, Solver
 from firstk.data import load_digits
 from firstk.upgrade.methods import (
     CCA,
-    LambdaOrthogonal,
     Procrustes,
     ProcrustesRidge,
     ReducedRank,
@@ -97,7 +96,6 @@ if TYPE_CHECKING:  # it is read, not run
     solvers: list[Solver] = [ClosedForm(), Gradient(), QuasiNewton()]
     methods: list[AlignmentMethod] = [
         CCA(),
-        LambdaOrthogonal(),
         Procrustes(),
         ProcrustesRidge(),
         ReducedRank(),

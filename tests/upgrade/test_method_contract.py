@@ -81,7 +81,6 @@ WRONG = {
     "procrustes_ridge": {"shrinkage": [2]},
     "cca": {"shrinkage": [2], "power": [-1], "center": ["yes"]},
     "whitened_ridge": {"shrinkage": [-1], "whitening": [2.0]},
-    "lambda_orthogonal": {"threshold": [-1, np.inf, "little"], "max_iter": [0]},
     "procrustes": {},
 }
 

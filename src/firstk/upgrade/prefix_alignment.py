@@ -62,9 +62,9 @@ class PrefixAlignment(BaseEstimator):
     n_components : int, optional
         Width of the shared code; all coordinates if not given.
     method : str or object
-        "procrustes", "ridge", "procrustes_ridge", "reduced_rank", "cca", "whitened_ridge", "lambda_orthogonal", or an
-        object with settings, such as ``CCA(shrinkage=0.3)``. "auto" chooses among closed forms and their settings on
-        held-out pairs; the settings of a named method are chosen alike. None draws anything at random.
+        "procrustes", "ridge", "procrustes_ridge", "reduced_rank", "cca", "whitened_ridge", or an object with settings,
+        such as ``CCA(shrinkage=0.3)``: closed forms all, which draw nothing at random. "auto" chooses among them and
+        their settings on held-out pairs; the settings of a named method are chosen alike.
     verbose : bool or "auto"
         Show progress. "auto" shows what takes longer than two seconds, on a terminal or in a notebook.
 

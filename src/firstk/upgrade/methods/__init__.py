@@ -9,7 +9,7 @@ from firstk._base.checks import Registry
 from firstk.contracts import AlignmentMethod
 from firstk.upgrade.methods._linear import ClosedFormMethod, from_translations, with_shared_code
 from firstk.upgrade.methods.cca import CCA, WhitenedRidge
-from firstk.upgrade.methods.procrustes import LambdaOrthogonal, Procrustes, ProcrustesRidge
+from firstk.upgrade.methods.procrustes import Procrustes, ProcrustesRidge
 from firstk.upgrade.methods.ridge import ReducedRank, Ridge
 
 REGISTRY: Registry[AlignmentMethod] = Registry(
@@ -24,7 +24,6 @@ REGISTRY: Registry[AlignmentMethod] = Registry(
             ReducedRank,
             CCA,
             WhitenedRidge,
-            LambdaOrthogonal,
         )
     },
     protocol=AlignmentMethod,
@@ -38,7 +37,6 @@ __all__ = [
     "AUTO",
     "CCA",
     "ClosedFormMethod",
-    "LambdaOrthogonal",
     "Procrustes",
     "ProcrustesRidge",
     "ReducedRank",
