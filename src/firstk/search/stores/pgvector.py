@@ -34,7 +34,7 @@ from firstk.search.stores.contract import (
     explained,
 )
 from firstk.search.stores.filters import COMPARED, Condition, where_of
-from firstk.search.stores.named_columns import chosen_ids, chosen_vectors, stored
+from firstk.search.stores.named_columns import check_filled, chosen_ids, chosen_vectors, stored
 from firstk.search.stores.pgvector_sql import INDEXED, LONGEST, Statements, quoted, statements
 
 if TYPE_CHECKING:
@@ -241,16 +241,11 @@ class Pgvector(Engine):
         vector = chosen_vectors(self.place, vectors, [name for name, kind in types.items() if kind], list(types))
         key = chosen_ids(self.place, ids, [name for name, _, primary in found if primary], list(types))
         column, ident = filters.quoted(vector), filters.quoted(key)
-        count, distinct, missing, width = self.connection.execute(
+        count, distinct, missing, width, widest = self.connection.execute(
             f"SELECT count(*), count(DISTINCT {ident}), count(*) FILTER (WHERE {column} IS NULL), "
-            f"min(vector_dims({column})) FROM {quoted(self.table)}"
-        ).fetchone() or (0, 0, 0, 0)
-        if distinct != count or missing:
-            raise InvalidInputError(
-                f"{self.place} has {count:,} rows, {distinct:,} different ids in column {key!r} and {missing:,} rows "
-                "without a vector. Each row needs an id of its own and a vector: name another column, or a view that "
-                "has both."
-            )
+            f"min(vector_dims({column})), max(vector_dims({column})) FROM {quoted(self.table)}"
+        ).fetchone() or (0, 0, 0, None, None)
+        check_filled(self.place, key, count, distinct, missing, width, widest)
 
         def read(size: int) -> Iterator[StoredRows]:
             beside, seen = "to_jsonb(one) - %s::text - %s::text", 0
