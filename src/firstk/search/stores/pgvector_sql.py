@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from firstk._base.checks import bad_parameter, check_choice, check_count
 from firstk.search.stores import filters
 
+__all__ = ["statements"]
+
 # By the metric: pgvector's operator, the name in its operator classes, and a score in SQL from a distance.
 OPERATORS = {
     "cosine": ("<=>", "cosine", "1 - ({})"),
