@@ -199,7 +199,6 @@ def asked(n=5, *, width=3, store=200, **given):
         ({"asked": np.ones((5, 3))}, "Got ndarray"),
         ({"asked": asked(relevance=np.array([[0, 200, 1]]))}, "200"),
         ({"asked": asked(weight=np.ones(4))}, "weight"),
-        ({"metric": "accuracy"}, "ndcg@10"),
         ({"asked": asked(document_field=np.zeros(200))}, "go together"),
         ({"asked": asked(query_field=np.zeros(5), document_field=np.zeros(5))}, "200 and 5"),
         ({"asked": Rows(np.ones((5, 3)), np.ones(5), reference=Rows(np.ones((200, 4))))}, "go together"),
