@@ -153,7 +153,7 @@ def load(path: str | Path) -> OnnxEncoder:
     options.log_severity_level = 3  # errors only
     try:
         session = runtime.InferenceSession(payload, options, providers=["CPUExecutionProvider"])
-        return OnnxEncoder(int(facts["d"]), int(facts["p"]), FitRecord.from_json(json.loads(facts["config"])), session)
+        return OnnxEncoder(int(facts["d"]), int(facts["p"]), FitRecord.from_dict(json.loads(facts["config"])), session)
     except Exception as error:  # onnxruntime's exceptions have no common base class
         raise CorruptModelError(f"'{file}' is damaged ({_first_line(error)}). Export it again.") from None
 
@@ -302,7 +302,7 @@ def _model(onnx: ModuleType, encoder: FittedEncoder) -> ModelProto:
         "normalized": json.dumps(encoder.normalized),
         "network": "linear" if encoder.network is None else "mlp",
         "objective": encoder.record.objective,
-        "config": json.dumps(encoder.record.to_json(), ensure_ascii=False),
+        "config": json.dumps(encoder.record.to_dict(), ensure_ascii=False),
     }
     helper.set_model_props(model, facts | {"sha256": _digest(model)})
     if model.ByteSize() > _MOST_BYTES:
