@@ -97,6 +97,8 @@ def test_windows_are_wider_where_rows_are_many_and_none_where_bytes_are_shared_b
     assert widths == sorted(widths)
     assert widths[0] < widths[-1]
     assert codebooks.best_window(v, v**0, BITS, 5e3, shared_by=1e3) is None
+    little = np.ones(6)  # trees gain more
+    assert [codebooks.best_window(v, v**0, little, n) for n in (5e3, 5e5)] == [None, slice(0, 256)]
     assert Codebooks.fit(Z, shared_by=100)[0].levels == 0
 
 

@@ -28,8 +28,9 @@ R is what the last codebook of that width had, less that share, and no more than
 give the first ones more than eight bits' worth, and where there are none left, about six and a half remain. A width
 that was not tried yet is taken to be worth 64 bits, so each is tried, if it has a number for each one and a half of the
 rows of a centroid: trials of narrower ones would be wasted bytes. The last term makes codebooks narrow where rows are
-few. They end where the best eight bits of trees gain as much. Where it is known how many rows share the model, a
-codebook of width w is charged its :math:`256 w` bytes divided by these rows, and gains are compared per byte.
+few. They end where the best eight bits of trees gain as much, unless rows are so many that all see 256. Where it is
+known how many rows share the model, a codebook of width w is charged its :math:`256 w` bytes divided by these rows, and
+gains are compared per byte.
 
 **Eight bits.** Centroids are stored once, but on small stores they would take more room than all codes. So they are
 multiples of a step, one for each codebook, and are rounded before residuals are taken: later codebooks see the rounding
@@ -320,9 +321,11 @@ def best_window(
     """
     d = len(variances)
     trees = np.sort(np.outer(costs * variances, -np.diff(_TREE)), axis=None)[-8:].sum()
-    best, found = trees, None
+    narrowest = min(rows / _ROWS_PER_NUMBER, WIDTHS[-1])
+    # Where all codebooks are wide, they find more neighbors than variances tell (docs/decisions/bits.md).
+    best, found = 0.0 if narrowest == WIDTHS[-1] and np.isinf(shared_by) else trees, None
     for width, worth in {min(d, width): worth for width, worth in zip(WIDTHS, bits.tolist(), strict=True)}.items():
-        if width < min(rows / _ROWS_PER_NUMBER, d, WIDTHS[-1]):
+        if width < min(d, narrowest):
             continue
         starts = np.append(np.arange(0, d - width, max(WIDTHS[0], width // 4)), d - width)
         seen = starts[:, None] + np.arange(width)
