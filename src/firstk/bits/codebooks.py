@@ -323,7 +323,7 @@ def best_window(
     trees = np.sort(np.outer(costs * variances, -np.diff(_TREE)), axis=None)[-8:].sum()
     narrowest = min(rows / _ROWS_PER_NUMBER, WIDTHS[-1])
     # Where all codebooks are wide, they find more neighbors than variances tell (docs/decisions/bits.md).
-    best, found = 0.0 if narrowest == WIDTHS[-1] and np.isinf(shared_by) else trees, None
+    best, found = -np.inf if narrowest > WIDTHS[-2] and np.isinf(shared_by) else trees, None
     for width, worth in {min(d, width): worth for width, worth in zip(WIDTHS, bits.tolist(), strict=True)}.items():
         if width < min(d, narrowest):
             continue
