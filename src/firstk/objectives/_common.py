@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import ClassVar, Self
 
@@ -12,6 +12,7 @@ from firstk._base.checks import bad_parameter, is_real
 from firstk.contracts import (
     Objective,
     Pencil,
+    PrefixCriterion,
     Quadratic,
     Rows,
     ShrunkScatter,
@@ -76,6 +77,11 @@ class ClosedFormObjective:
     def tie_break(self) -> tuple[float, float]:
         """Prefer no candidate."""
         return 0.0, 0.0
+
+    @property
+    def first_criterion(self) -> Callable[[Statistics, np.ndarray], PrefixCriterion] | None:
+        """Start training from the pencil's axes."""
+        return None
 
     def resolved(self, pairs: bool) -> Objective:
         """Return the objective itself: it learns from one kind of data."""
