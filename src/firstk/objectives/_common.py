@@ -78,9 +78,8 @@ class ClosedFormObjective:
         """Prefer no candidate."""
         return 0.0, 0.0
 
-    @property
-    def first_criterion(self) -> Callable[[Statistics, np.ndarray], PrefixCriterion] | None:
-        """Start training from the pencil's axes."""
+    def first_criterion(self, statistics: Statistics) -> Callable[[Statistics, np.ndarray], PrefixCriterion] | None:
+        """Return none: training starts from the pencil's axes."""
         return None
 
     def resolved(self, pairs: bool) -> Objective:

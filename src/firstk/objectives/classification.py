@@ -18,6 +18,8 @@ from firstk.objectives.error_bound import ErrorBound
 from firstk.objectives.fisher import Fisher
 
 SCALES = ("noise", "head", "learned")
+# A step towards the start takes C^2 numbers per coordinate: 256 classes take ten seconds.
+MOST_CLASSES = 256
 
 
 @dataclass(frozen=True)
@@ -96,10 +98,11 @@ class Classification(DiscriminantObjective):
         wanted = own_heads_for(classes) if self.own_heads == "auto" else int(self.own_heads)
         return min(wanted, most)
 
-    @property
-    def first_criterion(self) -> Callable[[Statistics, np.ndarray], PrefixCriterion] | None:
-        """The bound of `ErrorBound`; none for one shared head, as published, or where the vectors have a share."""
-        return None if self.reconstruction or self.own_heads == 0 else ErrorBound().criterion
+    def first_criterion(self, statistics: Statistics) -> Callable[[Statistics, np.ndarray], PrefixCriterion] | None:
+        """Return the bound of `ErrorBound`; none for one shared head, as published, or with a share for the vectors."""
+        if self.reconstruction or self.own_heads == 0 or len(rows_of(statistics).group_weight) > MOST_CLASSES:
+            return None
+        return ErrorBound().criterion
 
     def pencil(self, statistics: Statistics) -> Pencil:
         """Return Fisher's pencil, whose axes are rotated for a start, with Fisher's head."""

@@ -39,7 +39,7 @@ _BLOCK = 4096
 
 def with_axes(request: FitRequest) -> FitRequest:
     """Add axes to the request, as initial weights and as the reference for the result: the pencil's, or rotated."""
-    axes, criterion = pencil_axes(request), request.objective.first_criterion
+    axes, criterion = pencil_axes(request), request.objective.first_criterion(request.statistics)
     if criterion is not None and request.linear and isinstance(request.init, str) and request.init == "auto":
         axes, _ = _START.rotated_axes(request, criterion, len(axes.components))
     return replace(request, axes=axes)
