@@ -186,9 +186,6 @@ class Objective(Protocol):
     def tie_break(self) -> tuple[float, float]:
         """Of candidates with tied scores, the largest first number wins, then the largest second."""
 
-    def first_criterion(self, statistics: Statistics) -> Callable[[Statistics, np.ndarray], PrefixCriterion] | None:
-        """Return what the pencil's axes are rotated by before training, as `MomentObjective.criterion`; or None."""
-
     def resolved(self, pairs: bool) -> Objective:
         """Return the objective that learns from pairs, or from rows; itself, where there is one."""
 

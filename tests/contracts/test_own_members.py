@@ -173,7 +173,7 @@ def test_what_is_missing_is_named():
     class Half:
         name = "half"
 
-    with pytest.raises(InvalidInputError, match=r"a Half, lacks 20 of the 21 attributes .* supervision, .*pencil"):
+    with pytest.raises(InvalidInputError, match=r"a Half, lacks 19 of the 20 attributes .* supervision, .*pencil"):
         PrefixEncoder(objective=Half()).fit(X)
     with pytest.raises(InvalidInputError, match=r"a Half, lacks \d+ of the \d+ .* firstk.contracts.Ordering"):
         PrefixEncoder(ordering=Half()).fit(X)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Self
 
@@ -12,7 +12,6 @@ from firstk._base.checks import bad_parameter, is_real
 from firstk.contracts import (
     Objective,
     Pencil,
-    PrefixCriterion,
     Quadratic,
     Rows,
     ShrunkScatter,
@@ -77,10 +76,6 @@ class ClosedFormObjective:
     def tie_break(self) -> tuple[float, float]:
         """Prefer no candidate."""
         return 0.0, 0.0
-
-    def first_criterion(self, statistics: Statistics) -> Callable[[Statistics, np.ndarray], PrefixCriterion] | None:
-        """Return none: training starts from the pencil's axes."""
-        return None
 
     def resolved(self, pairs: bool) -> Objective:
         """Return the objective itself: it learns from one kind of data."""

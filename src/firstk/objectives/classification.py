@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -10,16 +9,13 @@ import numpy as np
 
 from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int
 from firstk._base.prefix_weights import own_heads_for
-from firstk.contracts import Conventions, Pencil, PrefixCriterion, TrainingLoss, TrainingLossName
+from firstk.contracts import Conventions, Pencil, TrainingLoss, TrainingLossName
 from firstk.encoder.fitted import Head
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import DiscriminantObjective, rows_of
-from firstk.objectives.error_bound import ErrorBound
 from firstk.objectives.fisher import Fisher
 
 SCALES = ("noise", "head", "learned")
-# A step towards the start takes C^2 numbers per coordinate: 256 classes take ten seconds.
-MOST_CLASSES = 256
 
 
 @dataclass(frozen=True)
@@ -27,8 +23,8 @@ class Classification(DiscriminantObjective):
     """Minimum cross-entropy of a linear head over the prefixes, with separate heads for short prefixes.
 
     Longer prefixes share one head, ``b + sum_{j<=k} z_j w_j`` (Talukder et al. 2026 (32)). There is no closed form,
-    and the best codes of different widths need not be nested: omega sets the trade-off. Training starts from the axes
-    of `ErrorBound`, so that the first coordinates are as good as those, and from Fisher's head.
+    and the best codes of different widths need not be nested: omega sets the trade-off. Training starts from Fisher's
+    discriminants, the closest closed form, and from Fisher's head.
 
     Parameters
     ----------
@@ -45,8 +41,7 @@ class Classification(DiscriminantObjective):
         is scaled to a mean squared norm of 1.
     own_heads : int or "auto"
         Prefixes up to this length have separate heads. One shared head lowers the accuracy of short codes: a column
-        that is best together with 127 others is not best alone. 0: one shared head, as in Talukder et al. 2026;
-        training then starts from Fisher's discriminants.
+        that is best together with 127 others is not best alone. 0: one shared head, as in Talukder et al. 2026.
         "auto": 16, or less if there are so many classes that separate heads would dominate the cost.
     reconstruction : float in [0, 1]
         Share of the objective for the vectors themselves, for codes that are used beyond the classes of the labels:
@@ -98,14 +93,8 @@ class Classification(DiscriminantObjective):
         wanted = own_heads_for(classes) if self.own_heads == "auto" else int(self.own_heads)
         return min(wanted, most)
 
-    def first_criterion(self, statistics: Statistics) -> Callable[[Statistics, np.ndarray], PrefixCriterion] | None:
-        """Return the bound of `ErrorBound`; none for one shared head, as published, or with a share for the vectors."""
-        if self.reconstruction or self.own_heads == 0 or len(rows_of(statistics).group_weight) > MOST_CLASSES:
-            return None
-        return ErrorBound().criterion
-
     def pencil(self, statistics: Statistics) -> Pencil:
-        """Return Fisher's pencil, whose axes are rotated for a start, with Fisher's head."""
+        """Return Fisher's pencil, from which training starts, as from Fisher's head."""
         self.check_data(statistics)
         return Fisher(self.shrinkage, reconstruction=self.reconstruction).pencil(statistics)
 

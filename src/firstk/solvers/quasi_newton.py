@@ -6,7 +6,6 @@ no learning rate, so fits stream and merge as closed forms do.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,11 +16,10 @@ from firstk._base.checks import bad_parameter, is_int, is_real
 from firstk._base.json_records import settings_of
 from firstk._base.linalg import ordered_eigh, signed
 from firstk._base.progress import progress_bar
-from firstk.contracts import FitRequest, MomentObjective, Objective, Ordering, PrefixCriterion, Solution
+from firstk.contracts import FitRequest, MomentObjective, Objective, Ordering, Solution
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.record import FitRecord
 from firstk.exceptions import IllegalCombinationError
-from firstk.moments.statistics import Statistics
 from firstk.solvers.closed_form import fitted_encoder, solve_pencil
 
 # Steps whose curvature is remembered. With 10 of them rounding in the last digit of the data moved the axes of nine
@@ -89,30 +87,15 @@ class QuasiNewton:
 
     def solve(self, request: FitRequest) -> FittedEncoder:
         """Return the encoder whose axes are those of the pencil, rotated."""
-        assert isinstance(request.objective, MomentObjective)
-        solution, steps = self.rotated_axes(request, request.objective.criterion, request.given_width)
-        ended = "max_iter" if steps >= self.max_iter else "tolerance"
-        record = FitRecord(solver_settings=settings_of(self), ended=ended, steps=steps)
-        return fitted_encoder(request, solution, record)
-
-    def rotated_axes(
-        self,
-        request: FitRequest,
-        criterion_of: Callable[[Statistics, np.ndarray], PrefixCriterion],
-        width: int | None,
-    ) -> tuple[Solution, int]:
-        """Return axes of the request's pencil, rotated for a criterion, and the number of steps.
-
-        `width` None keeps as many as the pencil determines.
-        """
         objective, eps = request.objective, request.statistics.moments.eps
+        assert isinstance(objective, MomentObjective)
         span = solve_pencil(request.pencil, "rank", eps)
         r = len(span.components)
-        wanted = width or r
+        wanted = request.given_width or r
         beyond = solve_pencil(request.pencil, wanted, eps) if wanted > r else span
         d = min(wanted, len(beyond.components))
         request.ordering.check(d)
-        criterion = criterion_of(request.statistics, span.components)
+        criterion = objective.criterion(request.statistics, span.components)
         omega = request.ordering.prefix_weights(d, objective.conventions.omega).omega
         # Orthonormal columns that minimize the criterion, (r, q).
         omega = np.asarray(omega)[: min(d, r, self.most)]
@@ -144,7 +127,9 @@ class QuasiNewton:
             np.concatenate([gains, np.zeros(d - len(gains))]),
             min(d, r),
         )
-        return solution, steps
+        ended = "max_iter" if steps >= self.max_iter else "tolerance"
+        record = FitRecord(solver_settings=settings_of(self), ended=ended, steps=steps)
+        return fitted_encoder(request, solution, record)
 
 
 def prefix_qr(W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

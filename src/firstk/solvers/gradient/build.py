@@ -27,22 +27,16 @@ from firstk.solvers.gradient.processes import SingleProcess
 from firstk.solvers.gradient.settings import Gradient
 from firstk.solvers.gradient.task import TrainingTask
 from firstk.solvers.gradient.validation import held_out
-from firstk.solvers.quasi_newton import QuasiNewton
 
 # Classes times coordinates up to which the exact loss of all prefixes is as cheap as a sampled one.
 _EXACT_LOGITS = 16384
-# Training starts where this search ends: further steps and coordinates cost more than they gain.
-_START = QuasiNewton(max_iter=100, most=32)
 # Rows brought to training coordinates at a time.
 _BLOCK = 4096
 
 
 def with_axes(request: FitRequest) -> FitRequest:
-    """Add axes to the request, as initial weights and as the reference for the result: the pencil's, or rotated."""
-    axes, criterion = pencil_axes(request), request.objective.first_criterion(request.statistics)
-    if criterion is not None and request.linear and isinstance(request.init, str) and request.init == "auto":
-        axes, _ = _START.rotated_axes(request, criterion, len(axes.components))
-    return replace(request, axes=axes)
+    """Add the axes of the pencil to the request, as initial weights and as the reference for the result."""
+    return replace(request, axes=pencil_axes(request))
 
 
 def build(request: FitRequest, settings: Gradient) -> TrainingTask:
