@@ -55,16 +55,14 @@ from firstk import (
     read,
     transform_files,
 )
-from firstk.contracts import AlignmentMethod, Objective, Ordering, Solver
+from firstk.contracts import Objective, Ordering, Solver
 from firstk.data import load_digits
+from firstk.upgrade.contract import AlignmentMethod
 from firstk.upgrade.methods import (
     CCA,
-    LambdaOrthogonal,
-    LowRankAffine,
     Procrustes,
     ProcrustesRidge,
     ReducedRank,
-    ResidualMLP,
     Ridge,
     WhitenedRidge,
 )
@@ -99,12 +97,9 @@ if TYPE_CHECKING:  # it is read, not run
     solvers: list[Solver] = [ClosedForm(), Gradient(), QuasiNewton()]
     methods: list[AlignmentMethod] = [
         CCA(),
-        LambdaOrthogonal(),
-        LowRankAffine(),
         Procrustes(),
         ProcrustesRidge(),
         ReducedRank(),
-        ResidualMLP(),
         Ridge(),
         WhitenedRidge(),
     ]

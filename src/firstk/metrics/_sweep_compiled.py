@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 from firstk._base.concurrency import cores, ordered_map
 from firstk.metrics import _sweep_kernels as kernels
 from firstk.metrics._sweep import balanced
-from firstk.metrics._sweep_kernels import LANES, TOGETHER, Limits, Notes, Rule
+from firstk.metrics._sweep_kernels import LANES, TOGETHER, Bounds, Notes, Rule
 
 # Queries that share a pass over all references, at most.
 _QUERIES = 64
@@ -99,11 +99,11 @@ def nearest(
         own = np.full(len(queries) * TOGETHER, -1)
         if exclude is not None:
             own[: len(part)] = exclude[rows]
-        limits = Limits(_prefix_norms(part, lengths), roundings, n_rows)
+        limits = Bounds(_prefix_norms(part, lengths), roundings, n_rows)
         notes = _empty_notes(len(part), len(lengths), room, own, Z.dtype)
         if len(first):
             trial = _empty_notes(len(part), len(first), room, own, Z.dtype)
-            fewer = Limits(np.ascontiguousarray(limits.norms[:, first]), roundings[first], n_rows)
+            fewer = Bounds(np.ascontiguousarray(limits.norms[:, first]), roundings[first], n_rows)
             kernels.scan(tiles, first_scales, queries, lengths[first], trial, fewer, n, rule)
             hints = np.empty((len(part), len(first), n), np.int64)
             kernels.hints(trial, n, hints)

@@ -44,7 +44,7 @@ class Notes(NamedTuple):
     lanes: np.ndarray  # (LANES,) scratch
 
 
-class Limits(NamedTuple):
+class Bounds(NamedTuple):
     """What the margins of similarities depend on."""
 
     norms: np.ndarray  # (queries, lengths) of the prefixes of queries
@@ -63,14 +63,14 @@ def _tie(best: float, norm: float, rule: Rule) -> float:
 
 
 @jit
-def _margin(best: float, at: int, i: int, limits: Limits, rule: Rule) -> float:
+def _margin(best: float, at: int, i: int, limits: Bounds, rule: Rule) -> float:
     """Return how far apart two fast similarities must be, one of them `best`, to be told apart."""
     norm = limits.norms[at, i]
     return 2.0 * (limits.roundings[i] * norm + _tie(best, norm, rule))
 
 
 @jit
-def _bound(best: float, at: int, i: int, limits: Limits, rule: Rule) -> float:
+def _bound(best: float, at: int, i: int, limits: Bounds, rule: Rule) -> float:
     """Return minus the similarity that may still belong to the nearest, the last of which reaches `best`."""
     # The last term keeps what is equal where there is no margin: codes of zeros.
     return _SAFETY * _margin(best, at, i, limits, rule) - best + 1e-30
@@ -118,7 +118,7 @@ def _kept(values: np.ndarray, rows: np.ndarray, count: int, bound: float) -> int
 
 @jit
 def _take(
-    bits: np.uint32, values: Lanes, t: int, at: int, i: int, notes: Notes, limits: Limits, n: int, rule: Rule
+    bits: np.uint32, values: Lanes, t: int, at: int, i: int, notes: Notes, limits: Bounds, n: int, rule: Rule
 ) -> None:
     """Note the lanes that passed. The bound rises with the best one, or when there is no room left."""
     near, rows = notes.near[at, i], notes.rows[at, i]
@@ -151,7 +151,7 @@ def _take(
 
 @jit
 def _take_four(
-    sums: tuple[Lanes, ...], scale: Lanes, t: int, g: int, i: int, notes: Notes, limits: Limits, n: int, rule: Rule
+    sums: tuple[Lanes, ...], scale: Lanes, t: int, g: int, i: int, notes: Notes, limits: Bounds, n: int, rule: Rule
 ) -> None:
     """Note what passes the bounds of four queries."""
     zero = splat(notes.bounds.dtype.type(0))
@@ -184,7 +184,7 @@ def scan(
     queries: np.ndarray,
     lengths: np.ndarray,
     notes: Notes,
-    limits: Limits,
+    limits: Bounds,
     n: int,
     rule: Rule,
 ) -> None:
@@ -263,7 +263,7 @@ def seed(
     grid: np.ndarray,
     hints: np.ndarray,
     bounds: np.ndarray,
-    limits: Limits,
+    limits: Bounds,
     rule: Rule,
 ) -> None:
     """Bound each length by what the nearest at the next lengths of the grid, above and below, reach there.
@@ -378,7 +378,7 @@ def decide(
     queries: np.ndarray,
     lengths: np.ndarray,
     notes: Notes,
-    limits: Limits,
+    limits: Bounds,
     ordered: bool,
     rule: Rule,
     found: np.ndarray,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,13 +41,23 @@ def write_index(
     return Path(path).resolve()
 
 
+def kind_of_index(path: str | Path) -> str | None:
+    """Return the format of a saved index, by the header of the file; None where it is none."""
+    from safetensors import SafetensorError, safe_open
+
+    with suppress(SafetensorError, OSError), safe_open(path, framework="numpy") as content:
+        found = (content.metadata() or {}).get("format")
+        return found if found in _OWNERS else None
+    return None
+
+
 def read_index(path: str | Path, kind: str = FORMAT) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the facts and arrays of a file that `write_index` wrote."""
     from safetensors import SafetensorError, safe_open
 
     file = Path(path)
     if not file.exists():
-        raise CorruptModelError(f"'{file}' is no firstk index: there is no such file.")
+        raise CorruptModelError(f"'{file}' is not a firstk index: there is no such file.")
     stamp = Stamp.of(file)
     try:
         with safe_open(file, framework="numpy") as content:
@@ -58,7 +68,7 @@ def read_index(path: str | Path, kind: str = FORMAT) -> tuple[dict[str, Any], di
                     f"'{file}' is a {_OWNERS[found]}, and no {_OWNERS[kind]}. Read it with {_OWNERS[found]}.load."
                 )
             if found != kind:
-                raise CorruptModelError(f"'{file}' is no firstk index: its header does not say format '{kind}'.")
+                raise CorruptModelError(f"'{file}' is not a firstk index: its header does not say format '{kind}'.")
             if header.get("format_version") != FORMAT_VERSION:
                 raise CorruptModelError(
                     f"'{file}' has format version {header.get('format_version')!r}; this firstk reads version "
@@ -68,7 +78,7 @@ def read_index(path: str | Path, kind: str = FORMAT) -> tuple[dict[str, Any], di
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         if isinstance(error, CorruptModelError):
             raise
-        raise CorruptModelError(f"'{file}' is no firstk index: it is not a safetensors file ({error}).") from None
+        raise CorruptModelError(f"'{file}' is not a firstk index: it is not a safetensors file ({error}).") from None
     try:
         with file.open("rb") as again:
             tensors.check_seal(again)

@@ -68,8 +68,7 @@ Methods = Annotated[
     typer.Option(
         "--methods",
         help="Methods to compare, with commas: the first is taken unless your judgements clearly prefer another. If "
-        "not given: auto, those that it chooses among, and procrustes. Those that iterate (residual_mlp, "
-        "low_rank_affine, lambda_orthogonal) take minutes.",
+        "not given: auto, those that it chooses among, and procrustes.",
     ),
 ]
 BudgetRows = Annotated[
@@ -77,7 +76,7 @@ BudgetRows = Annotated[
     typer.Option("--budget-rows", parser=read_count, metavar="COUNT", help="How many rows may be embedded anew."),
 ]
 Retired = Annotated[
-    bool, typer.Option("--old-model-retired", help="The old model can no longer embed queries: staying is no option.")
+    bool, typer.Option("--old-model-retired", help="The old model can no longer embed queries, so staying is out.")
 ]
 OrderFile = Annotated[
     Path | None,

@@ -8,8 +8,8 @@ be the encoder's own coordinates (`firstk.bits.quantizer` adds a mean to some), 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from firstk._base.rows import unit_rows
 from firstk.data import CodeStamp, resolve_precision
 from firstk.data.files import code_layout
 from firstk.encoder import SEARCH_METRIC, FittedEncoder, check_fitted
-from firstk.estimator import Encoding, Wish, cut_bits, encoding_of
+from firstk.estimator import Described, Encoding, Wish, cut_bits, encoding_of
 from firstk.exceptions import InvalidInputError
 from firstk.integrations import METRICS, Codes
 from firstk.search.moving.contract import Recode, SourceFacts
@@ -63,17 +63,6 @@ def for_store(facts: SourceFacts, recode: Recode) -> tuple[StoreLayout, Cut]:
     return layout, cut
 
 
-@dataclass(frozen=True)
-class _Table:
-    """A source as `encoding_of` knows tables."""
-
-    path: str
-    width: int
-    vectors: str
-    members: tuple[str, ...] = ()
-    metadata: Mapping[str, str] = field(default_factory=dict)
-
-
 def for_file(facts: SourceFacts, recode: Recode) -> Encoding:
     """Return how vectors of the source become codes of a file."""
     if recode.full is not None:
@@ -85,7 +74,7 @@ def for_file(facts: SourceFacts, recode: Recode) -> Encoding:
     if not facts.coded:
         encoder = None if recode.encoder is None else _checked(facts, recode)
         wish = Wish(recode.k, None, recode.precision, recode.bytes_per_vector, metric)
-        return encoding_of(encoder, _Table(facts.place.strip("'"), facts.width, facts.vectors), wish)
+        return encoding_of(encoder, Described(facts.place.strip("'"), facts.width, facts.vectors), wish)
     if facts.bits:  # which stay as they are, or are cut
         assert facts.held is not None
         if recode.encoder is not None:
