@@ -319,7 +319,7 @@ def _by_groups(values: np.ndarray, rows: np.ndarray, count: int, norm: float, ru
 
 @jit
 def _exhaustive(
-    tiles: np.ndarray, scales: np.ndarray, queries: np.ndarray, k: int, at: int, i: int, own: int, limits: Limits,
+    tiles: np.ndarray, scales: np.ndarray, queries: np.ndarray, k: int, at: int, i: int, own: int, limits: Bounds,
     rule: Rule, found: np.ndarray,
 ) -> None:  # fmt: skip
     """Rank in float64 all references that may be among the nearest: for a query with more equals than can be noted."""
