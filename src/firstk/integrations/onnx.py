@@ -129,10 +129,7 @@ def load(path: str | Path) -> OnnxEncoder:
     onnx = require("onnx", "onnx", "Reading an ONNX model")
     runtime = require("onnxruntime", "onnx", "Running an ONNX model")
     file = Path(path)
-    if file.exists():
-        check_regular(file)
-    else:
-        raise CorruptModelError(f"'{file}' is not an ONNX model: there is no such file.")
+    check_regular(file)
     payload = file.read_bytes()
     try:
         model = onnx.load_model_from_string(payload)

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
-from firstk._base.checks import bad_parameter, check_fraction, check_matrix, check_matrix_pair
-from firstk._base.checks import check_same_length as check_rows
+from firstk._base.checks import bad_parameter, check_fraction, check_matrix, check_matrix_pair, check_same_length
 from firstk._base.linalg import relative_tolerance
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.order import paired_cosines
@@ -96,7 +95,7 @@ def same_axes(a: Any, b: Any, X: ArrayLike | None = None, *, least: float = 0.95
     """
     least = check_fraction(least, "least", "same_axes", open_left=True)
     Za, Zb = (_codes(part, X, name) for part, name in ((a, "a"), (b, "b")))
-    check_rows(Za, Zb, "a", "b", "same_axes")
+    check_same_length(Za, Zb, "a", "b", "same_axes")
     n, s = Za.shape
     if n < 3:
         raise InvalidInputError(f"same_axes needs at least 3 rows to correlate coordinates. Got {n}.")
