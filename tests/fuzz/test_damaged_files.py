@@ -398,8 +398,9 @@ ANY = (flip, flips, truncated, zeroed, exchanged, inserted)
 
 
 def damages_of(file, whole):
-    text = whole[:1] == b"{"
-    return (*ANY, *((rewritten, digits) if text else (resized, headed)))
+    if whole[:1] == b"{":
+        return (*ANY, rewritten, digits)
+    return ANY if file.suffix in (".npz", ".arrow", ".parquet") else (*ANY, resized, headed)
 
 
 # -- what comes of it --------------------------------------------------------------------------------------------------
