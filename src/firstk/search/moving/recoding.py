@@ -9,7 +9,7 @@ be the encoder's own coordinates (`firstk.bits.quantizer` adds a mean to some), 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,14 +20,43 @@ from firstk.data.files import code_layout
 from firstk.encoder import SEARCH_METRIC, FittedEncoder, check_fitted
 from firstk.estimator import Described, Encoding, Wish, cut_bits, encoding_of
 from firstk.exceptions import InvalidInputError
-from firstk.integrations import METRICS, Codes
-from firstk.search.moving.contract import Recode, SourceFacts
+from firstk.integrations import METRICS, Codes, EncoderLike
+from firstk.search.moving.sources import SourceFacts
 from firstk.search.stores.contract import StoreLayout
 from firstk.search.stores.prefix_store import cut_codes, layout_of
 
 _OWNER = "move"
 # From vectors of the source to the short and the full code.
 Cut = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None]]
+
+
+@dataclass(frozen=True)
+class Recode:
+    """What vectors become on the way; None: not said.
+
+    Attributes
+    ----------
+    encoder : PrefixEncoder or FittedEncoder, optional
+        None keeps vectors and codes as they are.
+    k : int, optional
+        Coordinates to keep, all if not given. In a store, the length of the prefix that is indexed.
+    full : int, optional
+        In a store, the length of a longer code that reranks. With neither `k` nor `full`, codes of a store that has
+        both lengths keep both in another store.
+    metric : str
+        "cosine", "inner_product", "l2"; "auto" is cosine for what is encoded, and the source's own for what is not.
+    precision : str, optional
+        Of a file's codes, or of the short codes of a store that offers several.
+    bytes_per_vector : int, optional
+        In a file: embedded bits of so many bytes.
+    """
+
+    encoder: EncoderLike | None = None
+    k: int | None = None
+    full: int | None = None
+    metric: str = "auto"
+    precision: str | None = None
+    bytes_per_vector: int | None = None
 
 
 def for_store(facts: SourceFacts, recode: Recode) -> tuple[StoreLayout, Cut]:
