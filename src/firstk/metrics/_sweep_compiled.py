@@ -110,7 +110,7 @@ def nearest(
             kernels.seed(tiles, queries, lengths, first, hints, notes.bounds, limits, rule)
         kernels.scan(tiles, scales, queries, lengths, notes, limits, n, rule)
         found = np.empty((len(part), len(lengths), n), np.int64)
-        kernels.decide(tiles, queries, lengths, notes, limits, ordered, rule, found)
+        kernels.decide(tiles, scales, queries, lengths, notes, limits, ordered, rule, found)
         return rows, found
 
     step = min(_QUERIES, max(1, _NOTES // (len(lengths) * room * TOGETHER)) * TOGETHER)

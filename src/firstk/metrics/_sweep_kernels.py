@@ -319,28 +319,45 @@ def _by_groups(values: np.ndarray, rows: np.ndarray, count: int, norm: float, ru
 
 @jit
 def _exhaustive(
-    tiles: np.ndarray, queries: np.ndarray, at: int, k: int, own: int, norm: float, n_rows: int, rule: Rule,
-    found: np.ndarray,
+    tiles: np.ndarray, scales: np.ndarray, queries: np.ndarray, k: int, at: int, i: int, own: int, limits: Bounds,
+    rule: Rule, found: np.ndarray,
 ) -> None:  # fmt: skip
-    """Rank all references in float64: for a query that has more equals than can be noted."""
-    values, rows = np.empty(n_rows), np.empty(n_rows, np.int32)
+    """Rank in float64 all references that may be among the nearest: for a query with more equals than can be noted."""
+    n, norm, number = len(found), limits.norms[at, i], tiles.dtype.type
+    (count, d, _), width = tiles.shape, scales.shape[1]
+    flat, asked, scale = tiles.reshape(-1), queries.reshape(-1), scales.reshape(-1)
+    first, zero = at // TOGETHER * d * TOGETHER + at % TOGETHER, splat(number(0))
+    values, rows = np.empty(limits.n_rows), np.empty(limits.n_rows, np.int32)
     totals, squares = np.empty(LANES), np.empty(LANES)
-    g, q = at // TOGETHER, at % TOGETHER
-    for t in range(len(tiles)):
+    # More than what ties with the n-th nearest, and than rounding. The bound rises whenever twice as many are kept.
+    room = 2.0 * (_tie(0.0, norm, rule) + limits.roundings[i] * norm) + 1e-30
+    kept, most, bound = 0, _OFTEN * n, splat(number(np.inf))
+    for t in range(count):
+        sums = zero
+        for j in range(k):
+            sums = fma(splat_at(asked, first + j * TOGETHER), load(flat, (t * d + j) * LANES), sums)
+        bits = above(fma(sums, load(scale, (t * width + i) * LANES), bound), zero)
+        if not bits:
+            continue
         for lane in range(LANES):
             totals[lane] = squares[lane] = 0.0
         for j in range(k):
-            x = np.float64(queries[g, j, q])
+            x = np.float64(asked[first + j * TOGETHER])
             for lane in range(LANES):
                 r = np.float64(tiles[t, j, lane])
                 totals[lane] += x * r
                 squares[lane] += r * r
-        for row in range(t * LANES, min(t * LANES + LANES, n_rows)):
-            values[row] = _similarity(totals[row - t * LANES], squares[row - t * LANES])
-            rows[row] = row
-    if own >= 0:
-        values[own] = -np.inf
-    _by_groups(values, rows, n_rows, norm, rule, found)
+        while bits:
+            lane = lowest_bit(bits)
+            bits &= bits - np.uint32(1)
+            if t * LANES + lane < limits.n_rows and t * LANES + lane != own:
+                values[kept], rows[kept] = _similarity(totals[lane], squares[lane]), t * LANES + lane
+                kept += 1
+        if kept >= most:
+            lowest = _nth(values[:kept].copy(), rows[:kept].copy(), kept, n)
+            kept, bound = _kept(values, rows, kept, lowest - room), splat(number(room - lowest))
+            most = 2 * kept + _OFTEN * n
+    _by_groups(values, rows, kept, norm, rule, found)
 
 
 @jit
@@ -357,6 +374,7 @@ def _sort(values: np.ndarray, rows: np.ndarray, count: int) -> None:
 @jit
 def decide(
     tiles: np.ndarray,
+    scales: np.ndarray,
     queries: np.ndarray,
     lengths: np.ndarray,
     notes: Notes,
@@ -373,7 +391,7 @@ def decide(
             k, count, norm = lengths[i], notes.counts[at, i], limits.norms[at, i]
             near, rows, answer = notes.near[at, i], notes.rows[at, i], found[at, i]
             if count < n:
-                _exhaustive(tiles, queries, at, k, notes.own[at], norm, limits.n_rows, rule, answer)
+                _exhaustive(tiles, scales, queries, k, at, i, notes.own[at], limits, rule, answer)
                 continue
             lowest = np.float64(_nth(near, rows, count, n))
             margin = _margin(lowest, at, i, limits, rule)

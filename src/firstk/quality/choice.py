@@ -6,7 +6,7 @@ How a choice is made is in `choose`; what it says in `words`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int
 from firstk._base.json_records import Allowed, Count, JsonRecord, Name, check_fields
@@ -15,6 +15,11 @@ from firstk.data.stores import FORMULAS
 from firstk.exceptions import InvalidInputError
 from firstk.quality.paired import ROUNDING
 from firstk.words.text import EMBEDDED, PRODUCT_QUANTIZER, RAW
+
+if TYPE_CHECKING:
+    from firstk import PrefixEncoder
+    from firstk._base.array_types import MatrixLike
+    from firstk.metrics.threshold import Threshold
 
 # What is kept where nothing is asked for, and shares for which the cheapest code is worth naming.
 KEEP, SHARES = 0.99, (0.9, 0.95, 0.99)
@@ -280,6 +285,12 @@ class Choice(JsonRecord):
 
             raise InvalidInputError(out_of_reach(self))
         return self.own.point
+
+    def threshold(
+        self, cosine: float, encoder: PrefixEncoder, rows: MatrixLike, reference: MatrixLike | None = None
+    ) -> Threshold:
+        """Return the cut-off on what `point` stores that stands for a cosine of raw vectors, as `encoder.threshold`."""
+        return encoder.threshold(cosine, self.point, rows, reference)
 
     @property
     def unsure(self) -> bool:

@@ -319,7 +319,9 @@ class _Rule:
         if self.limits.keep is None or not len(self.found.draws):
             return []
         size, least = self._size, self.limits.keep - ROUNDING
-        kept = self.found.stable(self.found.shares - DEVIATIONS * self.found.noise) >= least
+        # Longer prefixes keep the share as well; that their intervals do, too, is not asked: coordinates may do harm.
+        kept = self.found.stable(self.found.shares) >= least
+        kept &= self.found.shares - DEVIATIONS * self.found.noise >= least
         within = replace(self, limits=replace(self.limits, keep=None, bytes_per_vector=int(size.max())))
         for most in np.unique(size[allowed & kept & (size >= size[chosen])]).tolist():
             among = allowed & (size <= most)
