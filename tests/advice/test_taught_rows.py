@@ -8,6 +8,7 @@ import pytest
 from firstk import PrefixEncoder, fit_files
 from firstk.advice.evaluation_data import read_for
 from firstk.advice.inputs import VectorSource
+from firstk.advice.read import evaluated_on
 from firstk.moments import fingerprint, statistics
 from firstk.moments.fingerprint import taught_rows
 
@@ -26,7 +27,7 @@ def data(tmp_path):
 
 def evaluated(encoder, path):
     task = read_for(encoder.encoder_, VectorSource(str(path)))
-    return task, " ".join([task.said, *task.notes])
+    return task, " ".join([evaluated_on(task), *task.files.notes])
 
 
 @pytest.mark.parametrize("how", ["rows", "labels", "batches", "loaded", "file", "similarity"])

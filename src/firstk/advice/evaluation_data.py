@@ -10,11 +10,11 @@ from firstk._base.rows import half_as_single
 from firstk.advice.evaluate import OWN_METRICS, UNSUPERVISED, lead_metric
 from firstk.advice.inputs import File, VectorSource, open_stream
 from firstk.advice.judgements import read_judged, read_side
-from firstk.advice.read import HELD_OUT, SEED, FileTask, file_name
+from firstk.advice.read import HELD_OUT, SEED, file_name, task_of
 from firstk.data.files.column_files import load_columns
 from firstk.data.files.vector_columns import missing_column
 from firstk.data.remote import place_of, shown_place
-from firstk.data.task import Pairs, Rows, Search
+from firstk.data.task import Pairs, Rows, Search, Task
 from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.fit_files import MOST_HELD, Stream, draw
 from firstk.exceptions import InvalidInputError
@@ -38,7 +38,7 @@ def read_for(
     reference_labels: str | None = None,
     most: int = MOST,
     metric: str = "auto",
-) -> FileTask:
+) -> Task:
     """Read data that a saved encoder has not learned from.
 
     Parameters
@@ -74,13 +74,13 @@ def read_for(
     task = _rows_for(encoder, place, reference, reference_labels, most, name)
     data = task.held_out
     assert isinstance(data, Rows)
-    task.notes += _about_labels(data, lead_metric(encoder, data) if metric == "auto" else name)
+    task.files.notes += _about_labels(data, lead_metric(encoder, data) if metric == "auto" else name)
     return task
 
 
 def _rows_for(
     encoder: FittedEncoder, place: VectorSource, given: str | None, labels: str | None, most: int, metric: str
-) -> FileTask:
+) -> Task:
     notes, seen, store = list[str](), list[str](), place.source if given is None else given
     stream, file = _opened(place, encoder), file_name(place.source)
     curve = encoder.record.curve_up_to(encoder.d)
@@ -164,7 +164,7 @@ def _rows_for(
             found = found.subset(np.flatnonzero(~taught))
             said += f" The {taught.sum():,} others of them that the model was fitted on are left out."
     data = replace(found, reference=None if metric in ALONE else reference)
-    return FileTask(place, stream, others or reference, data, said, store=store, notes=notes)
+    return task_of(place, stream, others or reference, data, said, store=store, notes=notes)
 
 
 def _about_labels(rows: Rows, metric: str) -> list[str]:
@@ -180,7 +180,7 @@ def _about_labels(rows: Rows, metric: str) -> list[str]:
     return [told] if 2 * values > len(y) else []
 
 
-def _log_for(encoder: FittedEncoder, place: VectorSource, most: int, metric: str) -> FileTask:
+def _log_for(encoder: FittedEncoder, place: VectorSource, most: int, metric: str) -> Task:
     """Read queries of a log, and some rows of the store to look among."""
     stream = _opened(place, encoder)
     assert place.queries is not None
@@ -193,7 +193,7 @@ def _log_for(encoder: FittedEncoder, place: VectorSource, most: int, metric: str
     found, count = _sample(stream, most, place.source)
     data = Search(queries[_at_most(np.arange(len(queries)), most)], found.X)
     said = f"Evaluated on {data.n:,} queries of {file_name(place.queries)}, which look among {count} of "
-    return FileTask(place, stream, None, data, f"{said}{file_name(place.source)}.")
+    return task_of(place, stream, None, data, f"{said}{file_name(place.source)}.")
 
 
 def _reference_place(place: VectorSource, file: str, labels: str | None) -> VectorSource:
@@ -212,7 +212,7 @@ def _reference_place(place: VectorSource, file: str, labels: str | None) -> Vect
     return VectorSource(file, place.vectors, label, labels, nan=place.nan)
 
 
-def _judged_for(encoder: FittedEncoder, place: VectorSource, reference: str | None, most: int, metric: str) -> FileTask:
+def _judged_for(encoder: FittedEncoder, place: VectorSource, reference: str | None, most: int, metric: str) -> Task:
     """Read pairs, or searches, without the queries that the model has learned from."""
     judged = read_judged(place)
     data = judged.data
@@ -259,7 +259,7 @@ def _judged_for(encoder: FittedEncoder, place: VectorSource, reference: str | No
     if reference is not None:
         other = VectorSource(reference, place.vectors, nan=place.nan)
         train = np.asarray(_sample(_opened(other, encoder), most, reference)[0].X)
-    return FileTask(place, judged, None if train is None else Rows(train), held, said, notes=notes)
+    return task_of(place, judged, None if train is None else Rows(train), held, said, notes=notes)
 
 
 def _opened(place: VectorSource, encoder: FittedEncoder) -> Stream:

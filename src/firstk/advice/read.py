@@ -7,19 +7,19 @@ sides; a search is evaluated among all documents, because that is where its code
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from firstk.advice.inputs import File, VectorSource, open_stream, read_rows
 from firstk.advice.judgements import Judged, as_search, read_judged, read_side
 from firstk.data.remote import place_of, shown_place
-from firstk.data.task import Data, Pairs, Rows, Search
+from firstk.data.task import Data, Pairs, Rows, Search, Task
 from firstk.estimator.fit_files import MOST_HELD, Stream, draw, draw_groups
 from firstk.exceptions import InvalidInputError
 from firstk.moments.fingerprint import query_hashes
 
-__all__ = ["FileTask", "open_task", "read"]
+__all__ = ["open_task", "read"]
 
 # Scores of no more values than this may be grades of relevance.
 MOST_GRADES = 5
@@ -27,83 +27,82 @@ MOST_GRADES = 5
 HELD_OUT, SEED = 0.2, 0
 
 
-class FileTask:
-    """A task that was read from files.
+@dataclass(eq=False)
+class TaskFiles:
+    """Where a task was read from: `Task.files`.
 
     Attributes
     ----------
-    train : Stream, Pairs, Search, Rows or None
-        What ``PrefixEncoder.fit`` takes; of an evaluation alone, rows that baselines may be fitted on.
     place : VectorSource
     rows, width, itemsize : int
         How many vectors the file that would be stored holds, their width, and bytes of each number in it.
-    label, vectors : str
-        What labels or targets, and the vectors, are called.
     store : path or None
         The file whose vectors would be stored, where there is one.
+    said : str
+        Which units are evaluated, against which; "of FILE" where `evaluated_on` counts them.
     notes : list of str
         What makes scores look better than they are, and options that were of no use.
+    label, vectors : str
+        What labels or targets, and the vectors, are called.
     """
 
-    def __init__(
-        self,
-        place: VectorSource,
-        source: Stream | Judged,
-        train: Stream | Data | None,
-        held_out: Data | None,
-        said: str,
-        *,
-        label: str | None = None,
-        vectors: str = "",
-        store: File | None = None,
-        notes: Sequence[str] = (),
-    ):
-        self.place, self.train, self.label, self.vectors = place, train, label, vectors
-        self.store: File | None = store or place.source if isinstance(source, Stream) else source.store
-        shape = (source.rows, source.width) if isinstance(source, Stream) else np.shape(source.data.stored)
-        (self.rows, self.width), self.itemsize, self.notes = shape, source.itemsize, list(notes)
-        self._held_out, self._said = held_out, said
+    place: VectorSource
+    rows: int
+    width: int
+    itemsize: int
+    store: File | None
+    said: str
+    notes: list[str]
+    label: str | None = None
+    vectors: str = ""
 
-    def __repr__(self) -> str:
-        return f"FileTask({self.place.source}, {self.rows:,} x {self.width}: .train to fit on, .held_out to evaluate)"
 
-    @property
-    def held_out(self) -> Data | None:
-        """What the fit does not see; None where nothing is held out. Rows of a stream come with a fit, or are read."""
-        asks = isinstance(self._held_out, Search) and self._held_out.relevance is None
-        if self._held_out is not None and not isinstance(self._held_out, Rows) and not asks:
-            return self._held_out
-        stream = self.train
-        if not isinstance(stream, Stream):
-            return self._held_out
-        if stream.reference is None and (self._held_out is not None or len(stream.parts.held)):
-            stream.held, stream.reference = stream.take([stream.parts.held, stream.parts.reference])
-        held = stream.held if self._held_out is None else self._held_out
-        if isinstance(held, Search):
-            assert stream.reference is not None
-            return replace(held, documents=stream.reference.X)
-        assert not isinstance(held, Pairs)
-        return None if held is None or not held.n else replace(held, reference=stream.reference)
+def task_of(
+    place: VectorSource,
+    source: Stream | Judged,
+    train: Stream | Data | None,
+    held_out: Data | None,
+    said: str,
+    *,
+    label: str | None = None,
+    vectors: str = "",
+    store: File | None = None,
+    notes: Sequence[str] = (),
+) -> Task:
+    """Return the task of a stream or of judgements that were read; the other parameters are those of `TaskFiles`."""
+    shape = (source.rows, source.width) if isinstance(source, Stream) else np.shape(source.data.stored)
+    own = place.source if isinstance(source, Stream) else source.store
+    files = TaskFiles(place, *shape, source.itemsize, store or own, said, list(notes), label, vectors)
+    if not isinstance(train, Stream):
+        return Task(train, held_out, files)
 
-    @property
-    def dropped(self) -> int:
-        """How many rows were left out of a fit because of NaN."""
-        return self.train.rows - self.train.seen if isinstance(self.train, Stream) else 0
+    def held() -> Data | None:
+        """Return what the pass of the fit has kept apart; read now, where nothing was fitted yet."""
+        if train.reference is None and (held_out is not None or len(train.parts.held)):
+            train.held, train.reference = train.take([train.parts.held, train.parts.reference])
+        found = train.held if held_out is None else held_out
+        if isinstance(found, Search):
+            assert train.reference is not None
+            return replace(found, documents=train.reference.X)
+        assert not isinstance(found, Pairs)
+        return None if found is None or not found.n else replace(found, reference=train.reference)
 
-    @property
-    def said(self) -> str:
-        """Which units are evaluated, against which."""
-        data = self.held_out
-        if not self._said.startswith("of ") or data is None:
-            return self._said
-        what = data.unit.removesuffix("s") if data.n == 1 else data.unit
-        text = f"Evaluated on {data.n:,} held-out {what} {self._said}."
-        if isinstance(data, Search):
-            text += f" They look among {len(np.asarray(data.documents)):,} rows of {file_name(self.place.source)}."
-        reference = data.reference if isinstance(data, Rows) else None
-        if isinstance(self.train, Stream) and reference is not None and reference.n + data.n < self.train.seen:
-            text += f" Neighbors are looked for, and probes fitted, among {reference.n:,} training rows."
-        return text
+    return Task(train, held, files)
+
+
+def evaluated_on(task: Task) -> str:
+    """Say which units are evaluated, against which."""
+    data, files = task.held_out, task.files
+    if data is None or not files.said.startswith("of "):
+        return str(files.said)
+    what = data.unit.removesuffix("s") if data.n == 1 else data.unit
+    text = f"Evaluated on {data.n:,} held-out {what} {files.said}."
+    if isinstance(data, Search):
+        text += f" They look among {len(np.asarray(data.documents)):,} rows of {file_name(files.place.source)}."
+    reference = data.reference if isinstance(data, Rows) else None
+    if isinstance(task.train, Stream) and reference is not None and reference.n + data.n < task.train.seen:
+        text += f" Neighbors are looked for, and probes fitted, among {reference.n:,} training rows."
+    return text
 
 
 def read(
@@ -122,7 +121,7 @@ def read(
     held_out: float | str = HELD_OUT,
     seed: int = SEED,
     nan: str = "refuse",
-) -> FileTask:
+) -> Task:
     """Read a task from files: what to learn from, and a part that is held out.
 
     Parameters
@@ -151,7 +150,7 @@ def read(
 
     Returns
     -------
-    task : FileTask
+    task : Task
         ``PrefixEncoder.fit(task.train)``, then ``firstk.evaluate(encoder, task.held_out)``.
 
     Examples
@@ -173,7 +172,7 @@ def read(
     return open_task(place, held_out, seed)
 
 
-def open_task(place: VectorSource, held_out: float | str = HELD_OUT, seed: int = SEED) -> FileTask:
+def open_task(place: VectorSource, held_out: float | str = HELD_OUT, seed: int = SEED) -> Task:
     """Open what `read` describes; `held_out` may be a number as text."""
     place.check()
     try:
@@ -187,10 +186,10 @@ def open_task(place: VectorSource, held_out: float | str = HELD_OUT, seed: int =
         return _of_pairs(place, judged, judged.data, str(held_out), share, seed)
     train, held, said = _divided_search(place, judged, judged.data, str(held_out), share, seed)
     said = "" if held is None else f"{judged.described(held)} {said}"
-    return FileTask(place, judged, train, held, said)
+    return task_of(place, judged, train, held, said)
 
 
-def _of_rows(place: VectorSource, held_out: str, share: float | None, seed: int) -> FileTask:
+def _of_rows(place: VectorSource, held_out: str, share: float | None, seed: int) -> Task:
     stream, own = open_stream(place), None
     if share is None:
         if place.labels is not None:
@@ -203,10 +202,10 @@ def _of_rows(place: VectorSource, held_out: str, share: float | None, seed: int)
         _check_width(rows.X.shape[1], stream.width, held_out, place)
     stream.parts = draw(stream.rows, share or 0.0, seed)
     said = f"of {held_out if share is None else f'{file_name(place.source)} (drawn at random, seed {seed})'}"
-    return FileTask(place, stream, stream, own, said, label=stream.label, vectors=stream.vectors)
+    return task_of(place, stream, stream, own, said, label=stream.label, vectors=stream.vectors)
 
 
-def _of_log(place: VectorSource, held_out: str, share: float | None, seed: int) -> FileTask:
+def _of_log(place: VectorSource, held_out: str, share: float | None, seed: int) -> Task:
     """Hold out a share of the queries of a log, or those of a file; all rows of the store are fitted on."""
     assert place.queries is not None
     stream, log = open_stream(place), read_side(place.queries, place).X
@@ -222,12 +221,10 @@ def _of_log(place: VectorSource, held_out: str, share: float | None, seed: int) 
         held, log = log[drawn], np.delete(log, drawn, axis=0)
     stream.parts, stream.queries = draw(stream.rows, 0.0, seed), log if len(log) else None
     search = Search(held, np.empty((0, stream.width))) if len(held) else None
-    return FileTask(place, stream, stream, search, f"of {name}", vectors=stream.vectors)
+    return task_of(place, stream, stream, search, f"of {name}", vectors=stream.vectors)
 
 
-def _of_pairs(
-    place: VectorSource, judged: Judged, pairs: Pairs, held_out: str, share: float | None, seed: int
-) -> FileTask:
+def _of_pairs(place: VectorSource, judged: Judged, pairs: Pairs, held_out: str, share: float | None, seed: int) -> Task:
     """Divide scored pairs by their left sides."""
     parts = draw_groups(judged.lefts, share or 0.0, seed)
     rest = np.setdiff1d(np.arange(pairs.n), parts.held)
@@ -247,7 +244,7 @@ def _of_pairs(
         f"{seen} of {0 if held is None else held.n} held-out pairs have a right side that is in the training pairs as "
         "well: on those a fit can score by remembering it."
     )
-    return FileTask(place, judged, train, held, said, notes=(note,) if seen else ())
+    return task_of(place, judged, train, held, said, notes=(note,) if seen else ())
 
 
 def _divided_search(

@@ -6,7 +6,7 @@ how many there are, and which vectors a store would hold.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -225,20 +225,30 @@ class Search:
 Data = Rows | Pairs | Search
 
 
-@dataclass(frozen=True, eq=False)
 class Task:
     """Data to learn from, and data to be scored on.
 
-    Attributes
+    Parameters
     ----------
-    train : Rows, Pairs or Search
+    train : Rows, Pairs, Search or Stream
         What ``PrefixEncoder.fit`` takes.
-    held_out : Rows, Pairs or Search
-        What :func:`firstk.evaluate` takes; of rows, with the reference that they are looked up among.
+    held_out : Rows, Pairs or Search, or a function that returns one
+        What :func:`firstk.evaluate` takes; of rows, with the reference that they are looked up among. Rows of a stream
+        are there once it has been read, so a function gives them. None: nothing is held out.
+    files : object, optional
+        Where it was read from; None of arrays.
     """
 
-    train: Data
-    held_out: Data
+    def __init__(self, train: Any, held_out: Data | Callable[[], Data | None] | None, files: Any = None):
+        self.train, self._held_out, self.files = train, held_out, files
+
+    @property
+    def held_out(self) -> Data | None:
+        """What the fit does not see; None where nothing is held out."""
+        return self._held_out() if callable(self._held_out) else self._held_out
+
+    def __repr__(self) -> str:
+        return f"Task({type(self.train).__name__}): .train to fit on, .held_out to evaluate"
 
 
 def n_rows(rows: ArrayLike) -> int:

@@ -99,6 +99,11 @@ class Stream:
             start += count
         return [_as_rows({name: np.concatenate(batches) for name, batches in parts.items()}) for parts in found]
 
+    @property
+    def dropped(self) -> int:
+        """How many rows a fit has left out because of NaN."""
+        return self.rows - self.seen
+
     def keep(self, held: Columns, reference: Columns, seen: int) -> None:
         """Remember what a pass over the stream has kept apart."""
         self.held, self.reference, self.seen = _as_rows(held), _as_rows(reference), seen
