@@ -10,7 +10,6 @@ from firstk import PrefixEncoder, Search, evaluate
 from firstk.advice import stored_codes
 from firstk.data.files import write_vectors
 from firstk.data.precision import PRECISIONS
-from firstk.metrics import _sweep
 
 LONG = __import__("importlib").import_module("firstk.advice.evaluate")
 
