@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import eigvalsh
@@ -100,7 +100,7 @@ class CheckReport:
     ----------
     verdict : {"fine", "unclear", "refit"}
         "refit": the whole interval of what is lost lies above `tolerance`. "fine": all of it lies below. "unclear":
-        neither; `way_out` says what would tell.
+        neither; the report says what would tell.
     k : int
     rows, rows_then : int
         Rows of today, and of the profile of the fit.
@@ -126,6 +126,8 @@ class CheckReport:
     confidence: float
     notes: tuple[str, ...] = ()
 
+    most: ClassVar[int] = MOST_OTHER_ROWS  # rows that are scored at most
+
     @property
     def refit(self) -> bool:
         """Whether to fit again."""
@@ -140,55 +142,16 @@ class CheckReport:
         """Return everything as values that JSON can hold."""
         return asdict(self) | {"kept": [asdict(one) for one in self.kept], "notes": list(self.notes)}
 
-    def headline(self) -> str:
-        """Return the verdict as one line."""
-        worst = self.worst
-        share = f"{_percent(worst.ratio)} % ({_percent(worst.ratio_low)} to {_percent(worst.ratio_high)})"
-        what = f"{share} of the {worst.metric} that it kept at the fit, with {self.k} coordinate{'s' * (self.k > 1)}"
-        if self.refit:
-            return f"refit: keeps {what}."
-        if self.verdict == FINE:
-            return f"still keeps {what}."
-        return (
-            f"unclear: keeps {what}. {self.rows:,} rows cannot tell whether more than {_percent(self.tolerance)} % is "
-            f"lost: {self.way_out}."
-        )
-
     @property
-    def way_out(self) -> str:
-        """What would tell, of an unclear verdict: more rows, a better profile of the fit, or another tolerance."""
+    def limited(self) -> tuple[Kept, ...]:
+        """Metrics of which no number of new rows could tell, as what was kept at the fit is not known well enough."""
         unclear = [one for one in self.kept if one.ratio_low < 1 - self.tolerance]
-        limited = [one for one in unclear if not one.tells_with_more_rows(self.tolerance)]
-        if limited:
-            margin = max(one.profile_margin for one in limited)
-            return (
-                f"more would not either, as what it kept at the fit is known to {_percent(margin)} % only. Compare "
-                f"with more rows of that time, of which up to {MOST_OTHER_ROWS:,} are scored, by against="
-            )
-        if self.rows < MOST_OTHER_ROWS:
-            return f"check more, up to {MOST_OTHER_ROWS:,} are scored"
-        return (
-            f"what is lost is too close to that, and no more than {MOST_OTHER_ROWS:,} are scored. Decide by another "
-            f"tolerance than {self.tolerance:g}"
-        )
+        return tuple(one for one in unclear if not one.tells_with_more_rows(self.tolerance))
 
     def __str__(self) -> str:
-        lines = [self.headline()]
-        for one in self.kept:
-            lines.append(
-                f"  {one.metric}: {one.now:.3f} ({one.low:.3f} to {one.high:.3f}) of the full vectors' among "
-                f"{one.among:,} rows, {one.then:.3f} at the fit."
-            )
-        if self.share_now is not None:
-            lines.append(
-                f"  Variance in the span of {self.k} coordinate{'s' * (self.k > 1)}: {self.share_now:.1%}, "
-                f"{self.share_then:.1%} at the fit; as many, fitted to these rows, would hold {self.share_best:.1%}."
-            )
-        lines.append(
-            f"  The mean has moved by {self.drift.mean_shift:.2f} standard deviations ({_p(self.drift.mean_p)}); "
-            f"the variance is {self.drift.scatter_ratio:.2f} times that of the fit ({_p(self.drift.scatter_p)})."
-        )
-        return "\n".join(lines + [f"  {note}" for note in self.notes])
+        from firstk.words.check import lines
+
+        return "\n".join(lines(self))
 
 
 class NewRows:
@@ -414,11 +377,3 @@ def verdict_of(kept: tuple[Kept, ...], tolerance: float) -> str:
     if any(one.ratio_high < least for one in kept):
         return REFIT
     return FINE if all(one.ratio_low >= least for one in kept) else UNCLEAR
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}"
-
-
-def _p(value: float) -> str:
-    return "p < 0.001" if value < 0.001 else f"p = {value:.2g}"

@@ -68,6 +68,14 @@ class Point:
         return self.bytes + (self.stored_once or 0) / rows
 
     @property
+    def storage(self) -> dict[str, int | str]:
+        """How :func:`firstk.transform_files` stores it: ``transform_files(encoder, source, target, **point.storage)``.
+
+        Bytes of embedded bits, which have no k; else the prefix length and the precision.
+        """
+        return {"k": self.k, "precision": self.precision} if self.is_prefix else {"bytes_per_vector": self.bytes}
+
+    @property
     def own(self) -> bool:
         """True for codes of the encoder itself, asked by float32 queries or as a store does."""
         return not self.code and self.asked
