@@ -1,8 +1,8 @@
 """Does an encoder still fit? Rows of today compared with those of the fit, and a verdict by the quality that is lost.
 
 The verdict goes by the size of the effect: how much less of the full vectors' neighbors (and of the objective's score,
-with labels or targets) the first k coordinates find than they did at the fit. Tests of drift are reported as well. With
-enough rows they are always significant, and a significant drift that costs nothing is no reason to fit again.
+with labels or targets) the first k coordinates find than they did at the fit. How far mean and scatter have moved is
+reported as well; a drift that costs nothing is no reason to fit again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import eigvalsh
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from firstk._base.checks import bad_parameter, check_prefix, is_real
 from firstk._base.rows import Rows, sliceable
@@ -72,24 +72,18 @@ class Kept:
 
 @dataclass(frozen=True)
 class Drift:
-    """How far mean and scatter have moved, in units of the fit, and whether chance could have done it.
+    """How far mean and scatter have moved, in units of the fit.
 
     Attributes
     ----------
     mean_shift : float
         Distance of the means, over the root of the summed variances at the fit.
-    mean_p : float
-        p-value that no coordinate's mean has moved: largest z of all coordinates, times their number (Bonferroni).
     scatter_ratio : float
         Sum of the variances now, over that at the fit.
-    scatter_p : float
-        p-value that no coordinate's variance has changed, likewise; the error of a variance is taken from the kurtosis.
     """
 
     mean_shift: float
-    mean_p: float
     scatter_ratio: float
-    scatter_p: float
 
 
 @dataclass(frozen=True)
@@ -310,38 +304,11 @@ def check_rows(
         share_then=None if then.share is None else float(then.share[k - 1]),
         share_now=None if now.share is None else float(now.share[k - 1]),
         share_best=best,
-        drift=drift_between(then.cut(k), now.cut(k)),
+        drift=Drift(float(np.linalg.norm(now.mean - then.mean) / math.sqrt(then.total)), now.total / then.total),
         tolerance=float(tolerance),
         confidence=confidence,
         notes=tuple(notes),
     )
-
-
-def drift_between(then: RowProfile, now: RowProfile) -> Drift:
-    r"""Test mean and scatter of two profiles, coordinate by coordinate.
-
-    Coordinate j has :math:`z_j = (m_j - m'_j) / \sqrt{v_j / n + v'_j / n'}` for the mean, and for the logarithm of the
-    variance :math:`z_j = \log(v_j / v'_j) / \sqrt{(\kappa_j - 1) / n + (\kappa'_j - 1) / n'}`, with :math:`\kappa` the
-    kurtosis. The largest of d, times d (Bonferroni), holds however the coordinates depend on each other.
-    """
-    # Of a coordinate that is constant, the variance is rounding: no more than so much.
-    least = [np.finfo(float).eps * part.total for part in (then, now)]
-    varies = (then.variance > least[0]) | (now.variance > least[1])
-    v, w = (np.maximum(part.variance[varies], floor) for part, floor in zip((then, now), least, strict=True))
-    if not varies.any():
-        return Drift(_shift(then, now), 1.0, now.total / then.total, 1.0)
-    means = np.abs(now.center[varies] - then.center[varies]) / np.sqrt(v / then.rows + w / now.rows)
-    errors = [np.maximum(part.kurtosis[varies] - 1, 1e-12) / part.rows for part in (then, now)]
-    scatters = np.abs(np.log(w / v)) / np.sqrt(errors[0] + errors[1])
-    return Drift(_shift(then, now), _bonferroni(means), now.total / then.total, _bonferroni(scatters))
-
-
-def _shift(then: RowProfile, now: RowProfile) -> float:
-    return float(np.linalg.norm(now.mean - then.mean) / math.sqrt(then.total))
-
-
-def _bonferroni(z: np.ndarray) -> float:
-    return float(min(1.0, 2 * len(z) * ndtr(-z.max())))
 
 
 def _kept(metric: str, then: ScoreTable, now: ScoreTable, k: int, confidence: float) -> Kept | None:

@@ -804,7 +804,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         """Tell whether the first k coordinates still keep of new rows what they kept at the fit.
 
         The verdict goes by the quality that is lost at k, with its interval: recall@10 against the full vectors, and
-        with `y` the objective's own score. Drift of mean and scatter is reported with a test beside it.
+        with `y` the objective's own score. Drift of mean and scatter is reported beside it.
 
         Parameters
         ----------
