@@ -5,10 +5,9 @@ import pytest
 
 from firstk import Pairs, PrefixEncoder, evaluate
 from firstk.advice.evaluate import told_apart
-from firstk.advice.evaluation_data import read_for
 from firstk.advice.fit_report import report_on
 from firstk.advice.inputs import VectorSource
-from firstk.advice.read import evaluated_on, open_task
+from firstk.advice.read import evaluated_on, open_task, read_for
 from firstk.data.files import write_vectors
 from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.fit_files import draw, draw_groups

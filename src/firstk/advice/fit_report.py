@@ -29,8 +29,7 @@ from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.ranking import rank_correlation
 from firstk.metrics.task import fit_readout
-from firstk.quality.choice import Limits
-from firstk.quality.choose import choose
+from firstk.quality.choice import Limits, choose
 from firstk.quality.evaluation import Evaluation, Packed
 
 __all__ = ["report_on"]

@@ -110,8 +110,8 @@ def curve(
     precision.
     """
     from firstk._base.checks import check_choice
-    from firstk.advice.evaluation_data import read_for
     from firstk.advice.fit_report import report_on
+    from firstk.advice.read import read_for
     from firstk.data.task import Pairs
     from firstk.encoder.fitted import FittedEncoder
     from firstk.metrics.curve import METRICS

@@ -49,10 +49,9 @@ from firstk.estimator.auto import MOST_ROWS
 from firstk.estimator.check import TOLERANCE, CheckReport, NewRows, check_rows, rows_and_labels
 from firstk.estimator.familiar_names import FamiliarNames
 from firstk.estimator.fit_profile import ENOUGH, profile_of_fit
-from firstk.estimator.nested_parameters import NestedParameters
+from firstk.estimator.nested_parameters import NestedParameters, parameters_of, saved_parameters
 from firstk.estimator.problem import Problem, pose, settled
 from firstk.estimator.query_mean import with_own_mean
-from firstk.estimator.saved_parameters import parameters_of, saved_parameters
 from firstk.estimator.score import score_of_rows
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError, MissingExtraError
 from firstk.metrics.curve import pair_metric, prefix_curve

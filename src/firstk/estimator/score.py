@@ -9,8 +9,7 @@ import numpy as np
 from firstk.data.task import Rows
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import InvalidInputError
-from firstk.metrics.curve import per_row_scores
-from firstk.metrics.scorers import check_known_labels
+from firstk.metrics.curve import check_known_labels, per_row_scores
 
 # Metrics that answer rows by reference rows, or by a readout fitted on them.
 _AMONG_OTHERS = ("1nn_accuracy", "probe_accuracy", "r2", "readback_variance")

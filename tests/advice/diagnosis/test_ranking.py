@@ -8,8 +8,7 @@ import pytest
 import firstk
 from firstk import PrefixEncoder, diagnose, prefix_curve
 from firstk.advice.diagnosis import Diagnosis, candidates, compare
-from firstk.advice.diagnosis.candidates import balanced_weight, candidates_for
-from firstk.advice.diagnosis.compare import compare_objectives
+from firstk.advice.diagnosis.compare import balanced_weight, candidates_for, compare_objectives
 from firstk.advice.diagnosis.folds import judged_trials, log_trials, row_trials
 from firstk.data.task import Search
 from firstk.exceptions import InvalidInputError, MissingExtraError

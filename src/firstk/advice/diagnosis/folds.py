@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +18,6 @@ from scipy.sparse.csgraph import connected_components
 
 from firstk._base.checks import bad_parameter, check_matrix, check_matrix_pair, check_same_length
 from firstk._base.linalg import ordered_eigh
-from firstk.advice.diagnosis.candidates import Task
 from firstk.advice.evaluate import told_apart
 from firstk.advice.judgements import as_search
 from firstk.data.task import FEWEST_NEW, Data, Pairs, Rows, Search
@@ -28,6 +27,8 @@ from firstk.metrics.ranking import check_scores
 from firstk.moments.fingerprint import document_hashes, row_hashes
 from firstk.moments.statistics import RowSample, sample_of_documents
 
+# What a code is fitted for: labels, targets, scored pairs, judged documents, or the vectors themselves.
+Purpose = Literal["labels", "targets", "pairs", "judgements", "none"]
 # A quarter is held out at a time; folds are added until this many rows, pairs or queries have been evaluated.
 N_FOLDS, ENOUGH = 4, 2048
 # Rows, pairs or judged queries that are looked at; and documents that are searched, the judged ones always among them.
@@ -83,7 +84,7 @@ class Trials:
         others.
     """
 
-    task: Task
+    task: Purpose
     metric: str
     folds: tuple[Fold, ...]
     known: int = 0
@@ -144,7 +145,7 @@ def trials_of(
     return both, judged_trials(as_search(sides["left"], sides["right"], rows))
 
 
-def row_trials(X: np.ndarray, y: np.ndarray | None, task: Task) -> Trials:
+def row_trials(X: np.ndarray, y: np.ndarray | None, task: Purpose) -> Trials:
     """Return folds of rows with labels, with targets, or with neither.
 
     Labels are scored by 1-NN accuracy among the rows that were fitted, targets by R² of the best linear readout,

@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike
 from firstk._base.checks import check_verbose
 from firstk._base.json_records import JsonRecord, from_json, to_plain
 from firstk._base.progress import Verbose, steps
-from firstk.advice.diagnosis.compare import compare_objectives
+from firstk.advice.diagnosis.compare import Ranking, compare_objectives
 from firstk.advice.diagnosis.folds import Trials, row_trials, trials_of
-from firstk.advice.diagnosis.ranking import Ranking
 from firstk.advice.diagnosis.rows import Gathered, gather, gather_batches
 from firstk.advice.diagnosis.vectors import (
     SINGLE,
