@@ -59,6 +59,11 @@ class Rows:
         """The arrays of vectors."""
         return (self.X,) if self.reference is None else (self.X, self.reference.X)
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The arrays that a fit takes, by name."""
+        return _given({"X": self.X, "weight": self.weight, "y": self.y})
+
     def subset(self, rows: np.ndarray) -> Rows:
         """Return some of the rows, with the same reference."""
         y, weight = (None if part is None else np.asarray(part)[rows] for part in (self.y, self.weight))
@@ -104,6 +109,11 @@ class Pairs:
     def scored(self) -> bool:
         """Whether the pairs have scores that differ."""
         return self.scores is not None and len(np.unique(np.asarray(self.scores))) > 1
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The arrays that a fit takes, by name."""
+        return _given({"left": self.left, "right": self.right, "scores": self.scores})
 
     def subset(self, rows: np.ndarray) -> Pairs:
         """Return some of the pairs."""
@@ -249,6 +259,15 @@ class Task:
 
     def __repr__(self) -> str:
         return f"Task({type(self.train).__name__}): .train to fit on, .held_out to evaluate"
+
+
+def of_columns(columns: Mapping[str, Any]) -> Rows | Pairs:
+    """Return the rows or pairs whose `columns` these are."""
+    return Pairs(**columns) if "left" in columns else Rows(**columns)
+
+
+def _given(columns: dict[str, Any]) -> dict[str, Any]:
+    return {name: part for name, part in columns.items() if part is not None}
 
 
 def n_rows(rows: ArrayLike) -> int:

@@ -1115,8 +1115,8 @@ def _checked_rows(estimator: PrefixEncoder, X: MatrixLike, *, reset: bool = Fals
 
 def _checked_data(
     estimator: PrefixEncoder, problem: Problem, data: Rows | Pairs, *, reset: bool
-) -> dict[str, Any] | Statistics:
-    """Return checked rows or pairs by name; of dask collections their statistics, which their workers accumulated.
+) -> Rows | Pairs | Statistics:
+    """Return checked rows or pairs; of dask collections their statistics, which their workers accumulated.
 
     Parameters
     ----------
@@ -1127,10 +1127,7 @@ def _checked_data(
     reset : bool
         As in :func:`_checked_rows`.
     """
-    if isinstance(data, Pairs):
-        given: dict[str, Any] = {"left": data.left, "right": data.right, "scores": data.scores}
-    else:
-        given = {"X": data.X, "y": data.y, "weight": data.weight}
+    given = data.columns
     if (engine := _engine_of(*given.values())) is not None:
         statistics: Statistics = engine.accumulate_collections(problem, given)
         _note_columns(estimator, engine.like(next(iter(given.values())), statistics.n_features), reset=reset)
@@ -1144,14 +1141,13 @@ def _checked_data(
             columns = side if rows is None or rows[1] else rows[0]
             validate_data(estimator, columns, reset=first, skip_check_array=True)
         _check_width(estimator, left.shape[1])
-        return {"left": left, "right": right, "scores": scores}
+        return Pairs(left, right, scores)
     X = _checked_rows(estimator, data.X, reset=reset)
     n, p = X.shape
     _check_width(estimator, p)
-    found = {"X": X, "weight": check_weights(data.weight, n, type(estimator).__name__)}
-    if problem.objective.supervision != "rows":
-        found["y"] = check_target(data.y, problem.objective, n)
-    return found
+    weight = check_weights(data.weight, n, type(estimator).__name__)
+    y = None if problem.objective.supervision == "rows" else check_target(data.y, problem.objective, n)
+    return Rows(X, y, weight)  # type: ignore[arg-type]
 
 
 def _note_columns(estimator: PrefixEncoder, like: Any, *, reset: bool) -> None:

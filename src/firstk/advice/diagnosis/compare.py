@@ -315,9 +315,9 @@ def compare_objectives(trials: Trials, progress: Callable[[str], object] = lambd
         for fold in trials.folds:
             full_width_neighbors(anything, fold.data)  # type: ignore[arg-type]  # found once for all objectives
     balance = None
-    if "y" in first:  # the weight at which both terms of a mixture are equal
-        named = {"y": first["y"]} if trials.task == "labels" else {"targets": first["y"]}
-        moments = Moments(precision="float64").update(first["X"], **named)
+    if first.y is not None:  # the weight at which both terms of a mixture are equal
+        named = {"y": first.y} if trials.task == "labels" else {"targets": first.y}
+        moments = Moments(precision="float64").update(first.X, **named)
         balance = balanced_weight(one_hot_cross(moments) if trials.task == "labels" else moments.Sxy, moments.St)
     scored: list[_Scored] = []
     left_out: dict[str, str] = {}
@@ -351,8 +351,8 @@ def _tried(candidate: Candidate, trials: Trials, ks: np.ndarray) -> _Scored:
     known: list[PerRowScores] = []
     chosen, width = [], int(ks[-1])
     for fold in trials.folds:
-        rows = fold.pairs if candidate.pairs else fold.rows
-        solver = candidate.solver_for(len(next(iter(rows.values()))))
+        rows = fold.pairs if candidate.pairs and fold.pairs is not None else fold.rows
+        solver = candidate.solver_for(rows.n)
         problem = pose(candidate.objective, "full_prefix", solver, width, pairs=candidate.pairs)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # fewer axes than requested are expected here
@@ -363,7 +363,7 @@ def _tried(candidate: Candidate, trials: Trials, ks: np.ndarray) -> _Scored:
         new += _ranked_on(scores, fold, trials)
         known += _ranked_on(scores, fold, trials, known=True) if trials.on_new else []
     # The width to ask for, where the default one ends before the longest k: discriminants of few classes.
-    few = candidate.objective.supervision == "labels" and len(np.unique(trials.folds[0].rows["y"])) - 1 < width
+    few = candidate.objective.supervision == "labels" and len(np.unique(np.asarray(trials.folds[0].rows.y))) - 1 < width
     found = _Scored(candidate.settled(chosen), *_over_folds(new, len(ks)), width if few else None, 0.0)
     if known:  # queries like those given: a share for known documents, the others for new ones
         share, parts = trials.known_share, zip((found.score, found.draws), _over_folds(known, len(ks)), strict=True)
