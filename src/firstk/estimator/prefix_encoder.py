@@ -52,12 +52,12 @@ from firstk.estimator.fit_profile import ENOUGH, profile_of_fit
 from firstk.estimator.nested_parameters import NestedParameters, parameters_of, saved_parameters
 from firstk.estimator.problem import Problem, pose, settled
 from firstk.estimator.query_mean import with_own_mean
-from firstk.estimator.score import score_of_rows
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError, MissingExtraError
 from firstk.metrics.curve import pair_metric, prefix_curve
 from firstk.metrics.judgements import Qrels, judgement_rows
 from firstk.metrics.profile import measure_profile
 from firstk.metrics.search import check_judgements
+from firstk.metrics.sklearn_scorer import score_of_rows
 from firstk.metrics.threshold import Threshold, matched_threshold
 from firstk.moments.pairs import PairMoments, check_pairs
 from firstk.moments.statistics import RowSample, Statistics, lowest_rows, sample_of_documents

@@ -364,8 +364,6 @@ class Metric:
         Rows, Pairs or Search; "recall@10" takes Rows and Search.
     needs : tuple of str
         What rows must have besides vectors: "y", "reference".
-    help : str
-        One line for a table.
     raw_constant : float, optional
         The raw vectors' score where it is known without data: they explain themselves.
     of_encoder : bool
@@ -376,7 +374,6 @@ class Metric:
 
     score: Scorer
     takes: type[Data] | UnionType
-    help: str
     raw_constant: float | None = None
     of_encoder: bool = False
     chance: Callable[[Any], float | None] = lambda data: None
@@ -623,87 +620,17 @@ _EXPECTED = {"ndcg": _random_ndcg, "mrr": _random_mrr, "recall": _random_recall}
 
 
 METRICS: dict[str, Metric] = {
-    "explained_variance": Metric(
-        explained_variance,
-        Rows,
-        "share of the variance that the encoder's own decoder rebuilds",
-        raw_constant=1.0,
-    ),
-    "readback_variance": Metric(
-        readback_variance,
-        Rows,
-        "share of the variance that the best linear decoder rebuilds",
-        raw_constant=1.0,
-    ),
-    "r2": Metric(
-        r2,
-        Rows,
-        "R^2 of the best linear readout of the targets",
-        chance=no_relation,
-        needs=("y",),
-    ),
-    "1nn_accuracy": Metric(
-        neighbor_accuracy,
-        Rows,
-        "share of rows whose nearest reference row, by cosine, has their label",
-        chance=guessed_label,
-        needs=_LABELS,
-    ),
-    "probe_accuracy": Metric(
-        probe_accuracy,
-        Rows,
-        "accuracy of the best least-squares probe",
-        chance=guessed_label,
-        needs=_LABELS,
-    ),
-    "head_accuracy": Metric(
-        head_accuracy,
-        Rows,
-        "accuracy of the encoder's own head",
-        of_encoder=True,
-        needs=("y",),
-    ),
-    "recall@10": Metric(
-        recall,
-        Rows | Search,
-        "share of the ten nearest neighbors at full width that are found",
-        raw_constant=1.0,
-    ),
-    "mixture": Metric(
-        mixture,
-        Rows,
-        "share of targets and vectors explained together",
-        of_encoder=True,
-        needs=("y",),
-    ),
-    "spearman": Metric(
-        spearman,
-        Pairs,
-        "Spearman correlation of cosine and score",
-        chance=no_relation,
-    ),
-    "positive_recall@10": Metric(
-        positive_recall,
-        Pairs,
-        "share of partners among the ten nearest",
-        chance=random_partner,
-    ),
-    "ndcg@10": Metric(
-        search("ndcg", 10),
-        Search,
-        "how high the relevant documents stand in the first ten results, from 0 (none there) to 1 (all on top)",
-        chance=random_ranking("ndcg", 10),
-    ),
-    "mrr@10": Metric(
-        search("mrr", 10),
-        Search,
-        "one over the rank of the first relevant document; 0 if it is not in the first ten results",
-        chance=random_ranking("mrr", 10),
-    ),
-    "relevant_recall@100": Metric(
-        search("recall", 100),
-        Search,
-        "share of the relevant documents that are in the first hundred results",
-        chance=random_ranking("recall", 100),
-    ),
+    "explained_variance": Metric(explained_variance, Rows, raw_constant=1.0),
+    "readback_variance": Metric(readback_variance, Rows, raw_constant=1.0),
+    "r2": Metric(r2, Rows, chance=no_relation, needs=("y",)),
+    "1nn_accuracy": Metric(neighbor_accuracy, Rows, chance=guessed_label, needs=_LABELS),
+    "probe_accuracy": Metric(probe_accuracy, Rows, chance=guessed_label, needs=_LABELS),
+    "head_accuracy": Metric(head_accuracy, Rows, of_encoder=True, needs=("y",)),
+    "recall@10": Metric(recall, Rows | Search, raw_constant=1.0),
+    "mixture": Metric(mixture, Rows, of_encoder=True, needs=("y",)),
+    "spearman": Metric(spearman, Pairs, chance=no_relation),
+    "positive_recall@10": Metric(positive_recall, Pairs, chance=random_partner),
+    "ndcg@10": Metric(search("ndcg", 10), Search, chance=random_ranking("ndcg", 10)),
+    "mrr@10": Metric(search("mrr", 10), Search, chance=random_ranking("mrr", 10)),
+    "relevant_recall@100": Metric(search("recall", 100), Search, chance=random_ranking("recall", 100)),
 }
