@@ -7,7 +7,7 @@ import pytest
 
 import firstk
 from firstk import PrefixEncoder, diagnose, prefix_curve
-from firstk.advice.diagnosis import Diagnosis, candidates, compare
+from firstk.advice.diagnosis import Diagnosis, compare
 from firstk.advice.diagnosis.compare import balanced_weight, candidates_for, compare_objectives
 from firstk.advice.diagnosis.folds import judged_trials, log_trials, row_trials
 from firstk.data.task import Pairs, Search
@@ -220,7 +220,7 @@ def test_margins_are_paired_means(found):
 
 def scored(name, hits):
     """A candidate with scores of its own: `hits` of each row."""
-    candidate = candidates.Candidate(name, Mixture())
+    candidate = compare.Candidate(name, Mixture())
     rows = MeanScore(np.asarray(hits)[:, None])
     return compare._Scored(candidate, rows.score(), resampled_scores(rows, resamples=200), None, 0.0)
 
