@@ -76,7 +76,7 @@ def test_without_torch_the_rest_is_ranked(monkeypatch):
     def missing(package, extra, purpose):
         raise MissingExtraError(package, extra, purpose)
 
-    monkeypatch.setattr(candidates, "require", missing)
+    monkeypatch.setattr(compare, "require", missing)
     found = diagnose(*planted(300))
     assert "classification" not in {trial.name for trial in found.ranking.trials}
     assert "torch" in found.ranking.left_out["classification"]
