@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
-# pip would compile one module after the other; this takes all cores.
-COMPILE := $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
+# pip would compile one module after the other; this takes all cores, and leaves out what is hardly ever imported.
+COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/(tests?|transformers/models)/' $(VENV)/lib || true
+VENV_IS_THERE := test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+FOR_TESTS := report,tables,text,search,onnx,dask,test
 # Two BLAS processes at once crawl: tests keep to one thread each, one process per core.
 # With SCIPY_ARRAY_API scikit-learn's array checks run instead of being skipped.
 ONE_THREAD := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE SCIPY_ARRAY_API=1
@@ -21,10 +23,10 @@ PAPERS := tests/papers tests/evidence src/firstk_papers
 WINGS := $(SEARCH) $(UPGRADE) $(PAPERS)
 # Where else tests need the packages of the wings: they are marked 'wings' one by one, those of a wing by their folder.
 NEAR_WINGS := tests/cli/test_transform_bytes.py tests/contracts/test_integrations.py tests/data tests/docs \
-	tests/integrations/standalone
+	tests/integrations/standalone tests/losses/functional/test_sweep_triton.py
 KERNELS := $(IN_MEMORY) $(BIN)/python tests/processors/kernels_matrix.py
 
-.PHONY: help demo test test-wings test-search test-upgrade test-papers test-engines test-full test-kernels lint bench docs dist clean
+.PHONY: help demo style types test test-core test-wings test-search test-upgrade test-papers test-engines test-full test-kernels lint bench docs dist clean
 
 help:
 	@echo "make demo          learn ordered codes on embedded data and write a page to open"
@@ -39,41 +41,53 @@ help:
 	@echo "make bench         speed against named peers, as ratios"
 
 $(VENV)/.base: pyproject.toml constraints.txt
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(VENV_IS_THERE)
 	@echo "installing firstk into $(VENV) (first run only) ..."
 	@$(PIP) -e .
 	@$(COMPILE)
 	@touch $@
 
-$(VENV)/.docs: $(VENV)/.base
+# Each installs in one go, whatever was there before: pip takes longest to find out what goes together.
+$(VENV)/.docs: pyproject.toml constraints.txt
+	@$(VENV_IS_THERE)
 	@echo "installing what the documentation needs (first run only) ..."
 	@$(PIP) -e '.[docs]'
 	@$(COMPILE)
-	@touch $@
+	@touch $(VENV)/.base $@
 
-$(VENV)/.test: $(VENV)/.base
+$(VENV)/.test: pyproject.toml constraints.txt
+	@$(VENV_IS_THERE)
 	@echo "installing what the tests need (first run only) ..."
-	@$(PIP) -e '.[report,tables,text,triton,search,onnx,dask,test]'
+	@$(PIP) -e '.[$(FOR_TESTS)]'
 	@$(COMPILE)
-	@touch $@
+	@touch $(VENV)/.base $@
 
-$(VENV)/.wings: $(VENV)/.test
+$(VENV)/.wings: pyproject.toml constraints.txt
+	@$(VENV_IS_THERE)
 	@echo "installing databases and emulators for the tests of the wings (first run only) ..."
-	@$(PIP) -e '.[stores,cloud,test-wings]'
+	@$(PIP) -e '.[$(FOR_TESTS),triton,stores,cloud,test-wings]'
 	@$(COMPILE)
-	@touch $@
+	@touch $(VENV)/.base $(VENV)/.test $@
 
 # A few thousand rows: a second thread of BLAS waits more than it helps.
 demo: $(VENV)/.base
 	@OMP_NUM_THREADS=1 $(BIN)/firstk demo
 
-lint: $(VENV)/.test
+lint: style types
+
+style: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint
+# Types and layers are checked while the tests run, by one process.
+test: style
+	$(MAKE) --no-print-directory -j 2 types test-core
+
+test-core: $(VENV)/.test
 	$(PYTEST) -m 'not full and not wings and not engines' $(foreach part,$(WINGS),--ignore=$(part))
 
 test-wings: $(VENV)/.wings
@@ -93,7 +107,7 @@ test-engines: $(VENV)/.test
 	@$(PIP) -e '.[spark,ray]'
 	$(ONE_THREAD) $(BIN)/python -m pytest -m engines tests/engines
 
-test-full: lint $(VENV)/.wings
+test-full: $(VENV)/.wings lint
 	$(PYTEST) -m 'not engines'
 	$(KERNELS)
 

@@ -1,6 +1,6 @@
-"""The record of what users wait for, results/waiting.json, and docs/benchmarks.md, whose tables are made from it.
+"""The record of what users wait for, results/waiting.json, and docs/benchmarks.md, whose table is made from it.
 
-    python -m benchmarks.record     write the tables of docs/benchmarks.md again
+    python -m benchmarks.record     write the table of docs/benchmarks.md again
 
 Each benchmark writes a section: ``python -m benchmarks.waiting --record``, ``python -m benchmarks.funnel --record``,
 ``python -m benchmarks.large_files --record``. What was not measured has no row.
@@ -20,19 +20,9 @@ import numpy as np
 
 ROOT = Path(__file__).parents[1]
 RECORD, PAGE = ROOT / "results" / "waiting.json", ROOT / "docs" / "benchmarks.md"
-# Sections of the page in their order, with their titles.
-SECTIONS = {
-    "fits": "Fits",
-    "closed forms": "Closed forms against scikit-learn",
-    "curves": "Curves",
-    "planning": "Planning a funnel",
-    "search": "Search at recall@10 of 0.99, one thread",
-    "files": "Files",
-    "training": "Training",
-    "losses": "Losses",
-    "start": "Start",
-}
-CLOCKS = {"clock": "by the clock", "processor": "processor time, one thread"}
+# Sections in the order of the page.
+SECTIONS = ("fits", "closed forms", "curves", "planning", "search", "files", "training", "losses", "start")
+CLOCKS = {"clock": "", "processor": " (processor time, one thread)"}
 
 
 @dataclass(frozen=True)
@@ -93,53 +83,32 @@ def _rounded(value: Any) -> Any:
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
-def tables(record: dict[str, Any]) -> str:
-    """Return all tables of a record as Markdown."""
-    parts = []
-    for section, title in SECTIONS.items():
-        if section in record:
-            parts.append(f"## {title}\n\n{_table(record[section])}\n")
-    return "\n".join(parts)
+def table(record: dict[str, Any]) -> str:
+    """Return what was promised, and what was measured, as Markdown; other rows are in the record alone."""
+    lines = ["| what | measured | promised |", "|---|---|---|"]
+    for section in (record[name] for name in SECTIONS if name in record):
+        for row in section["rows"]:
+            if "goal" in row:
+                clock = CLOCKS[row.get("clock", section["clock"])]
+                promised = row["goal"] + ("" if row.get("met", True) else " (**not met**)")
+                lines.append(f"| {row['name']} | {_measured(row)}{clock} | {promised} |")
+    return "\n".join(lines) + "\n"
 
 
-def _table(section: dict[str, Any]) -> str:
-    rows = section["rows"]
-    facts = list(dict.fromkeys(name for row in rows for name in row.get("facts", {})))
-    named = {"seconds": "seconds", "ratio": "against its peer", "goal": "promised", "peak": "peak MiB"}
-    used = [name for name in named if any(name in row for row in rows)]
-    head = ["what", *(named[name] for name in used), *(name.replace("_", " ") for name in facts)]
-    clocks = [CLOCKS[row.get("clock", section["clock"])] for row in rows]
-    mixed = len(set(clocks)) > 1
-    head += ["time"] if mixed else []
-    title = "As the last column says" if mixed else clocks[0].capitalize()
-    lines = [f"{title}; {section['machine']}.\n", "| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-    for row, clock in zip(rows, clocks, strict=True):
-        cells = [_cell(row, name) for name in used] + [_number(row.get("facts", {}).get(name)) for name in facts]
-        cells += [clock] if mixed else []
-        lines.append("| " + " | ".join([row["name"], *cells]) + " |")
-    return "\n".join(lines)
-
-
-def _cell(row: dict[str, Any], name: str) -> str:
-    if name == "ratio" and "ratio" in row:
-        return f"{_number(row['ratio'])} {row.get('unit', '')} {row.get('peer', '')}".strip()
-    if name == "goal" and "goal" in row:
-        return row["goal"] + ("" if row.get("met", True) else " (not met)")
-    value = row.get(name)
-    return _number(value) if isinstance(value, int | float) else (value or "")
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+def _measured(row: dict[str, Any]) -> str:
+    """Return the numbers of a row in words, the one beside a peer first."""
+    said = [f"{row['ratio']:.3g} {row.get('unit', '')} {row.get('peer', '')}".strip()] if "ratio" in row else []
+    said += [f"{row['seconds']:.3g} s"] if "seconds" in row and not said else []
+    said += [f"{row['peak']:.0f} MiB"] if "peak" in row else []
+    said += [f"{value:.3g} {name.replace('_', ' ')}" for name, value in row.get("facts", {}).items()]
+    return "; ".join(said)
 
 
 def page(text: str, record: dict[str, Any]) -> str:
-    """Return the page with its tables made anew, between its two marks."""
+    """Return the page with its table made anew, between its two marks."""
     begin, end = "<!-- tables -->", "<!-- end of tables -->"
     before, rest = text.split(begin)
-    return f"{before}{begin}\n\n{tables(record)}\n{end}{rest.split(end)[1]}"
+    return f"{before}{begin}\n\n{table(record)}\n{end}{rest.split(end)[1]}"
 
 
 if __name__ == "__main__":

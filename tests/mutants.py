@@ -1,12 +1,16 @@
 """Change one thing at a time in the source and see whether a test notices: a check of the tests, for maintainers.
 
-    python tests/mutants.py --jobs 2 --record mutants.json
-    python tests/mutants.py --only selection --count 60 --seed 3
+    pip install coverage
+    python tests/mutants.py --map /tmp/map --record mutants.json --jobs 2
+    python tests/mutants.py --map /tmp/map --only metrics losses --count 60 --seed 3
 
-Mutants are drawn by seed, so a run can be repeated; a run that was stopped goes on from its record. Each mutant is
-written into a temporary copy of ``src`` and met there by the tests that concern its module, quickest first; the working
-tree is never touched. A test that fails, or a run that hangs, kills the mutant. One that survives is either equivalent
-to the original or a hole in the tests: somebody has to look.
+The first run goes through the tests once under coverage and keeps in the folder of ``--map`` which test runs which
+line, and for how long. Mutants are drawn by seed, the same number from every room, so a run can be repeated; a run that
+was stopped goes on from its record. Each mutant is written into a temporary copy of ``src`` and met there by tests that
+run its line: those of its room first, quick ones first, as many as the budget of seconds holds. The working tree is
+never touched. A run that hangs kills the mutant, and so does a test that fails, if it passes on the unchanged source. A
+mutant that survives is either equivalent to the original or a hole in the tests: somebody has to look. The last table
+also has the share of lines of every room that tests run.
 
 The libraries are imported once and every run is a fork of that process, which saves several seconds a mutant; so this
 needs a system that can fork.
@@ -16,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import collections
 import compileall
 import contextlib
 import copy
@@ -25,6 +30,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -33,88 +39,139 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-_PLAIN = ("-k", "not compiled and not random_shapes and not torch_compile")
-_LINEAR = (
-    "tests/losses/functional/test_linear.py",
-    "tests/losses/functional/test_invariance.py",
-    "tests/losses/test_losses.py",
-    *_PLAIN,
-)
-_COSINES = (
-    "tests/losses/functional/test_cosine.py",
-    "tests/losses/functional/test_cosent.py",
-    "tests/losses/functional/test_sampling.py",
-)
-_LONG = ("killed_process", "favour_no_direction", "lbfgs", "cost_of_a_step", "threads", "mlp", "stream")
-_HALVES = "tests/losses/functional/test_training_losses.py"
-_TRAINING = ("tests/solvers/test_gradient.py", "-k", " and ".join(f"not {name}" for name in _LONG))
-_BACK = "tests/moments/test_stream.py::test_moments_come_back_from_bytes_and_go_on"
-_SPOILT = "tests/moments/test_stream.py::test_spoilt_state_raises_an_error"
-_BYTES = (
-    *("tests/_base/test_arrays.py::test_what_is_stored_comes_back", _BACK, _SPOILT),
-    *(f"tests/_base/test_arrays.py::test_any_{what}_is_noticed" for what in ("flipped_bit", "length")),
-    "tests/_base/test_arrays.py::test_the_order_in_which_arrays_and_facts_are_given_does_not_matter",
-    "tests/moments/test_stream.py::test_samples_come_back_with_labels_as_text",
-    "tests/moments/test_stream.py::test_objects_raise_an_error_by_name",
-    *(
-        f"tests/_base/test_arrays.py::{name}"
-        for name in (
-            "test_the_checksum_is_the_sha256_of_everything_else",
-            "test_every_array_is_aligned_to_its_type",
-            "test_text_is_characters_up_to_the_last_one",
-            "test_another_format_raises_an_error_by_name",
-        )
-    ),
-    "tests/_base/test_atomic_file.py::test_what_is_written_is_on_the_disk_before_it_has_its_name_and_then_the_name_is",
-)
-_SOLVED = (
-    "tests/_base/test_linalg.py",
-    *(f"tests/objectives/test_{name}.py" for name in ("reconstruction", "regression", "fisher")),
-)
-_FOLDERS = ("tests/_base/test_atomic_file.py", "tests/encoder/storage/test_folder.py")
+import pytest
 
-# Module under src/firstk: how many mutants are drawn from it, and the arguments of pytest, quickest tests first.
-MODULES: dict[str, tuple[int, tuple[str, ...]]] = {
-    "moments/moments.py": (32, ("tests/moments/test_moments.py", _BACK, _SPOILT)),
-    "moments/pairs.py": (10, ("tests/moments/test_pairs.py",)),
-    "solvers/closed_form.py": (12, (*_SOLVED, "tests/parity/test_pca_lda.py")),
-    "_base/linalg.py": (10, _SOLVED),
-    "losses/functional/cross_entropy.py": (10, ("tests/losses/functional/test_cross_entropy.py", *_PLAIN)),
-    "losses/functional/sweep_torch.py": (
-        14,
-        ("tests/losses/functional/test_cross_entropy.py", "tests/losses/functional/test_contrastive.py", *_PLAIN),
-    ),
-    "losses/functional/contrastive.py": (
-        10,
-        ("tests/losses/functional/test_contrastive.py", "tests/losses/functional/test_sampling.py", *_PLAIN),
-    ),
-    "losses/functional/cosine.py": (8, (*_COSINES, "tests/losses/functional/test_contrastive.py", *_PLAIN)),
-    "losses/functional/cosent.py": (6, (*_COSINES, *_PLAIN)),
-    "losses/functional/reconstruction.py": (12, _LINEAR),
-    "losses/functional/fisher.py": (10, _LINEAR),
-    "losses/functional/regression.py": (8, _LINEAR),
-    "solvers/gradient/losses/base.py": (3, (_HALVES, *_TRAINING)),
-    "solvers/gradient/losses/cross_entropy.py": (4, ("tests/objectives/test_classification.py", *_TRAINING)),
-    "solvers/gradient/losses/least_squares.py": (4, (_HALVES, *_TRAINING)),
-    "solvers/gradient/losses/pairs.py": (3, (_HALVES, *_TRAINING)),
-    "solvers/gradient/losses/ratio_trace.py": (4, (_HALVES, *_TRAINING)),
-    "solvers/gradient/loop.py": (16, _TRAINING),
-    "estimator/auto.py": (14, ("tests/estimator/test_auto.py",)),
-    "metrics/_sweep.py": (16, ("tests/metrics/test_neighbors.py", "tests/properties/test_last_bits.py")),
-    "_base/arrays.py": (10, _BYTES),
-    "_base/tensors.py": (8, ("tests/encoder/storage/test_folder.py", *_BYTES)),
-    "_base/atomic_file.py": (14, _FOLDERS),
-    "encoder/storage/folder.py": (12, _FOLDERS),
-}
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "firstk"
+# Tests that do not run the library's code to check it, or that are of another package.
+ELSEWHERE = ("tests/papers", "tests/evidence", "tests/docs", "tests/architecture", "tests/processors")
 
 # Imported before the forks, where they are installed.
 _LIBRARIES = ("numpy", "scipy.linalg", "scipy.sparse", "scipy.stats", "sklearn", "sklearn.utils.estimator_checks",
               "sklearn.decomposition", "sklearn.discriminant_analysis", "sklearn.linear_model", "torch",
-              "torch._dynamo", "numba", "safetensors.numpy", "hypothesis", "tqdm.auto", "pytest")  # fmt: skip
+              "torch._dynamo", "numba", "safetensors.numpy", "hypothesis", "tqdm.auto", "pyarrow.parquet",
+              "pandas", "typer.testing")  # fmt: skip
 # A run that takes this many times as long as the unchanged source hangs.
 _HANGS = 4.0
-_SHORTEST_LIMIT = 20.0
+_SHORTEST_LIMIT = 30.0
+
+
+# -- which test runs which line ---------------------------------------------------------------------------------------
+
+_took: dict[str, float] = collections.defaultdict(float)
+_failed: set[str] = set()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """As a plugin of the run under coverage: what runs from here on is run by this test."""
+    import coverage
+
+    if (running := coverage.Coverage.current()) is not None:
+        running.switch_context(item.nodeid)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Add up how long a test takes."""
+    _took[report.nodeid] += report.duration
+    if not report.passed:
+        _failed.add(report.nodeid)
+
+
+def pytest_sessionfinish() -> None:
+    """Keep how long each test that passed takes."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        took = {test: seconds for test, seconds in _took.items() if test not in _failed}
+        Path(os.environ["FIRSTK_MUTANTS_TIMES"]).write_text(json.dumps(took), encoding="utf-8")
+
+
+class TestMap:
+    """Which tests run a line, and how long they take; made by one run of the tests under coverage."""
+
+    def __init__(self, folder: Path, jobs: int):
+        try:
+            import coverage
+        except ImportError:
+            raise SystemExit("The map of tests needs coverage: pip install coverage") from None
+        folder = folder.resolve()
+        self.times = folder / "times.json"
+        self.settings = folder / "coveragerc"
+        if not self.times.exists():
+            self._make(folder, jobs)
+        self.coverage = coverage.Coverage(config_file=str(self.settings))
+        if not (folder / "data").exists():
+            self.coverage.combine([str(folder)])
+            self.coverage.save()
+        self.coverage.load()
+        self.took: dict[str, float] = json.loads(self.times.read_text(encoding="utf-8"))
+
+    def _make(self, folder: Path, jobs: int) -> None:
+        """Run the tests; processes that they start count for the test that started them."""
+        (folder / "site").mkdir(parents=True, exist_ok=True)
+        (folder / "site" / "sitecustomize.py").write_text("import coverage\ncoverage.process_startup()\n", "utf-8")
+        started_by = "${PYTEST_CURRENT_TEST-}"
+        self.settings.write_text(
+            f"[run]\nsource = {SOURCE}\ndata_file = {folder}/data\nparallel = true\n"
+            f"concurrency = thread,multiprocessing\ncontext = {started_by}\n[paths]\nsource = {SOURCE}\n",
+            "utf-8",
+        )
+        path = [str(folder / "site"), str(ROOT / "src"), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]
+        own = {
+            "COVERAGE_PROCESS_START": str(self.settings),
+            "PYTHONPATH": os.pathsep.join(path),
+            "FIRSTK_MUTANTS_TIMES": str(self.times),
+            "OMP_NUM_THREADS": "1",
+        }
+        ignored = [f"--ignore={each}" for each in (*ELSEWHERE, "src")]
+        several = ["-n", str(jobs)] if jobs > 1 else []
+        subprocess.run(
+            [sys.executable, "-m", "pytest", "-p", "mutants", "-p", "no:cacheprovider", *several, *ignored, "tests"],
+            cwd=ROOT,
+            env=os.environ | own,
+            check=False,
+        )
+
+    def of(self, module: str) -> dict[int, set[str]]:
+        """Return the tests of every line of a module that a test runs."""
+        found: dict[int, set[str]] = {}
+        for line, contexts in self.coverage.get_data().contexts_by_lineno(str(SOURCE / module)).items():
+            tests = {part.rpartition(" (")[0] or part for each in contexts for part in each.split("|") if part}
+            if tests := {test for test in tests if test in self.took}:
+                found[line] = tests
+        return found
+
+    def chosen(self, mutant: Mutant, budget: float) -> list[str]:
+        """Return the tests that meet a mutant: of its room first, quick ones first, within the budget of seconds."""
+        lines = self.of(mutant.module)
+        tests = set().union(*(lines.get(line, ()) for line in {mutant.line, mutant.statement}))
+        tests = tests or set().union(*lines.values())  # run while it is imported, or compiled
+        room = f"tests/{mutant.room}"
+        chosen, seconds = [], 0.0
+        for test in sorted(tests, key=lambda test: (not test.startswith(room), self.took[test], test)):
+            if chosen and seconds + self.took[test] > budget:
+                continue
+            chosen.append(test)
+            seconds += self.took[test]
+        return chosen[:_MOST_TESTS]
+
+    def shares(self) -> dict[str, tuple[int, int]]:
+        """Return how many lines of every room tests run, of how many."""
+        found: dict[str, tuple[int, int]] = {}
+        for module in _modules():
+            _, statements, _, missing, _ = self.coverage.analysis2(str(SOURCE / module))
+            run, of = found.get(_room(module), (0, 0))
+            found[_room(module)] = (run + len(statements) - len(missing), of + len(statements))
+        return found
+
+
+_MOST_TESTS = 200
+
+
+def _modules() -> list[str]:
+    return sorted(path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py"))
+
+
+def _room(module: str) -> str:
+    return module.partition("/")[0].removesuffix(".py")
 
 
 # -- mutants ---------------------------------------------------------------------------------------------------------
@@ -141,8 +198,14 @@ class Mutant:
 
     module: str
     line: int
+    statement: int  # the line where its statement begins
     what: str
     text: str  # of the whole module
+
+    @property
+    def room(self) -> str:
+        """Return the package under firstk."""
+        return _room(self.module)
 
     @property
     def key(self) -> str:
@@ -177,7 +240,10 @@ def _mutant(module: str, tree: ast.Module, place: _Place) -> Mutant:
     change(node)
     after = "" if name == "statement deleted" else f" -> {_shown(node)}"
     text = ast.unparse(ast.fix_missing_locations(changed))
-    return Mutant(module, place.line, f"{name}: {before}{after}", text)
+    statement = max(
+        (n.lineno for n, _ in _nodes(tree) if isinstance(n, ast.stmt) and n.lineno <= place.line), default=1
+    )
+    return Mutant(module, place.line, statement, f"{name}: {before}{after}", text)
 
 
 def _shown(node: ast.AST) -> str:
@@ -295,18 +361,18 @@ def _is_none(node: ast.AST | None) -> bool:
     return node is None or (isinstance(node, ast.Constant) and node.value is None)
 
 
-def drawn(module: str, count: int, seed: int) -> list[Mutant]:
-    """Draw some mutants of a module: of every line at most one before any line has two."""
-    tree = ast.parse((ROOT / "src" / "firstk" / module).read_text(encoding="utf-8"))
-    places = _places(tree)
-    random.Random(f"{seed} {module}").shuffle(places)
-    seen: dict[int, int] = {}
+def drawn(room: str, count: int, seed: int) -> list[Mutant]:
+    """Draw some mutants of a room: of every line at most one before any line has two."""
+    trees = {name: ast.parse((SOURCE / name).read_text(encoding="utf-8")) for name in _modules() if _room(name) == room}
+    places = [(name, place) for name, tree in trees.items() for place in _places(tree)]
+    random.Random(f"{seed} {room}").shuffle(places)
+    seen: dict[tuple[str, int], int] = collections.defaultdict(int)
     ranks = []
-    for place in places:
-        seen[place.line] = seen.get(place.line, 0) + 1
-        ranks.append(seen[place.line])
-    order = sorted(range(len(places)), key=lambda i: ranks[i])
-    return [_mutant(module, tree, place) for place in sorted((places[i] for i in order[:count]), key=lambda p: p.line)]
+    for name, place in places:
+        seen[name, place.line] += 1
+        ranks.append(seen[name, place.line])
+    order = sorted(range(len(places)), key=lambda i: ranks[i])  # stable: drawn order within a rank
+    return [_mutant(name, trees[name], place) for name, place in (places[i] for i in order[:count])]
 
 
 def _say(text: str) -> None:
@@ -316,22 +382,41 @@ def _say(text: str) -> None:
 # -- runs ------------------------------------------------------------------------------------------------------------
 
 
-class _Run:
-    """The tests of one module in a process of their own, on a copy of the source."""
+class _Chosen:
+    """Plugin that keeps the chosen tests, in their order, and notes the first that fails."""
 
-    def __init__(self, copied: Path, arguments: tuple[str, ...], limit: float):
+    def __init__(self, tests: list[str], note: Path):
+        self.place = {test: i for i, test in enumerate(tests)}
+        self.note = note
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = [item for item in items if item.nodeid in self.place]
+        items.sort(key=lambda item: self.place[item.nodeid])
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.note.write_text(report.nodeid, encoding="utf-8")
+
+
+class _Run:
+    """Some tests in a process of their own, on a copy of the source."""
+
+    def __init__(self, copied: Path, tests: list[str], limit: float):
         self.began, self.limit = time.monotonic(), limit
+        self.tests = tests
         self.log = copied.parent / f"{copied.name}.log"
+        self.note = copied.parent / f"{copied.name}.failed"
+        self.note.unlink(missing_ok=True)
         self.process = os.fork()
         if not self.process:
-            _tested(copied, arguments, self.log)
+            _tested(copied, tests, self.log, self.note)
 
     def ended(self) -> str | None:
         """Return how it ended, or None while it goes on."""
         done, status = os.waitpid(self.process, os.WNOHANG)
         if done:
-            code = os.waitstatus_to_exitcode(status)
-            return {0: "survived", 5: "no tests", 4: "no tests"}.get(code, "killed")
+            return {0: "survived", 5: "no tests"}.get(os.waitstatus_to_exitcode(status), "killed")
         if self.seconds > self.limit:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process, signal.SIGKILL)
@@ -339,12 +424,23 @@ class _Run:
             return "killed (hangs)"
         return None
 
+    def wait(self) -> str:
+        """Return how it ended, when it has."""
+        while (ended := self.ended()) is None:
+            time.sleep(0.05)
+        return ended
+
+    @property
+    def culprit(self) -> str | None:
+        """The test that failed; none where the source could not even be imported."""
+        return self.note.read_text(encoding="utf-8") if self.note.exists() else None
+
     @property
     def seconds(self) -> float:
         return time.monotonic() - self.began
 
 
-def _tested(copied: Path, arguments: tuple[str, ...], log: Path) -> None:
+def _tested(copied: Path, tests: list[str], log: Path, note: Path) -> None:
     """Run pytest in this process, which ends with it."""
     code = 70
     try:
@@ -354,12 +450,13 @@ def _tested(copied: Path, arguments: tuple[str, ...], log: Path) -> None:
         os.dup2(out, 2)
         os.chdir(ROOT)
         sys.path.insert(0, str(copied))
-        os.environ |= {"PYTHONPATH": str(copied), "PYTHONDONTWRITEBYTECODE": "1"}
+        path = os.pathsep.join(filter(None, [str(copied), os.environ.get("PYTHONPATH")]))
+        os.environ |= {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
         sys.dont_write_bytecode = True
-        import pytest
-
         where = tempfile.mkdtemp(dir=copied.parent)
-        code = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", f"--basetemp={where}/t", *arguments]))
+        files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+        arguments = ["-x", "-q", "-p", "no:cacheprovider", f"--basetemp={where}/t", *files]
+        code = int(pytest.main(arguments, plugins=[_Chosen(tests, note)]))
     finally:
         sys.stdout.flush()
         os._exit(code)
@@ -381,91 +478,79 @@ class _Record:
         if path is not None and path.exists():
             self.verdicts = json.loads(path.read_text(encoding="utf-8"))
 
-    def note(self, mutant: Mutant, verdict: str, seconds: float) -> None:
-        found = {"module": mutant.module, "line": mutant.line, "verdict": verdict, "seconds": round(seconds, 1)}
-        self.verdicts[mutant.key] = found
+    def note(self, mutant: Mutant, verdict: str, run: _Run) -> None:
+        self.verdicts[mutant.key] = {"room": mutant.room, "verdict": verdict, "by": run.culprit,
+                                     "tests": len(run.tests), "seconds": round(run.seconds, 1)}  # fmt: skip
         if self.path is not None:
             draft = self.path.with_suffix(".partial")
             draft.write_text(json.dumps(self.verdicts, indent=1), encoding="utf-8")
             draft.replace(self.path)
 
 
-def _limits(modules: list[str], into: Path) -> dict[str, float]:
-    """Run the tests of each module on the unchanged source, where they must pass; return how long a mutant may take."""
-    took: dict[tuple[str, ...], float] = {}
-    copied = _copied(into, "unchanged")
-    for module in modules:
-        arguments = MODULES[module][1]
-        if arguments not in took:
-            run = _Run(copied, arguments, 600.0)
-            while (ended := run.ended()) is None:
-                time.sleep(0.05)
-            if ended != "survived":
-                raise SystemExit(f"The tests of {module} do not pass on the unchanged source:\n{run.log.read_text()}")
-            took[arguments] = run.seconds
-            _say(f"unchanged: {run.seconds:5.1f} s  {' '.join(arguments)}")
-    return {module: max(_SHORTEST_LIMIT, _HANGS * took[MODULES[module][1]]) for module in modules}
-
-
-def _try(mutants: list[Mutant], record: _Record, limits: dict[str, float], jobs: int, into: Path) -> None:
+def _try(mutants: list[Mutant], record: _Record, tests: TestMap, budget: float, jobs: int, into: Path) -> None:
     """Run the tests of every mutant, `jobs` at a time."""
+    unchanged = _copied(into, "unchanged")
     free = [_copied(into, f"copy-{j}") for j in range(jobs)]
+    passes: dict[str, bool] = {}  # of tests that failed on some mutant: on the unchanged source
     waiting, going = list(reversed(mutants)), []
     while waiting or going:
         while waiting and free:
             mutant, copied = waiting.pop(), free.pop()
+            chosen = [test for test in tests.chosen(mutant, budget) if passes.get(test, True)]
             (copied / "firstk" / mutant.module).write_text(mutant.text, encoding="utf-8")
-            going.append((mutant, copied, _Run(copied, MODULES[mutant.module][1], limits[mutant.module])))
+            limit = _SHORTEST_LIMIT + _HANGS * sum(tests.took[test] for test in chosen)
+            going.append((mutant, copied, _Run(copied, chosen, limit)))
         time.sleep(0.05)
         for entry in list(going):
             mutant, copied, run = entry
-            if (verdict := run.ended()) is not None:
-                record.note(mutant, verdict, run.seconds)
-                _say(f"{verdict:9} {run.seconds:5.1f} s  {mutant.key}")
-                shutil.copy(ROOT / "src" / "firstk" / mutant.module, copied / "firstk" / mutant.module)
-                going.remove(entry)
-                free.append(copied)
+            if (verdict := run.ended()) is None:
+                continue
+            shutil.copy(SOURCE / mutant.module, copied / "firstk" / mutant.module)
+            going.remove(entry)
+            free.append(copied)
+            if (test := run.culprit) is not None and test not in passes:
+                passes[test] = _Run(unchanged, [test], 300.0).wait() == "survived"
+            if test is not None and not passes[test]:
+                waiting.append(mutant)  # again, without it
+                continue
+            record.note(mutant, verdict, run)
+            _say(f"{verdict:9} {run.seconds:5.1f} s  {mutant.key}")
 
 
 def main() -> int:
     """Draw, run and report."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--only", nargs="*", default=[], help="modules whose path contains one of these")
-    parser.add_argument("--count", type=int, help="mutants a module, instead of the number declared for it")
+    parser.add_argument("--map", type=Path, required=True, help="folder of which test runs which line; made if missing")
+    parser.add_argument("--only", nargs="*", default=[], help="rooms: the packages under firstk")
+    parser.add_argument("--count", type=int, default=20, help="mutants a room; 0: the shares of lines alone")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
     parser.add_argument("--record", type=Path, help="JSON file of verdicts, to go on from")
-    parser.add_argument("--limit", type=float, help="seconds a run may take; else four times the unchanged source")
+    parser.add_argument("--budget", type=float, default=20.0, help="seconds of tests that a mutant meets")
     parser.add_argument("--again", action="store_true", help="run survivors of the record again")
-    parser.add_argument("--list", action="store_true", help="show the mutants and run nothing")
     chosen = parser.parse_args()
 
-    modules = [name for name in MODULES if not chosen.only or any(part in name for part in chosen.only)]
-    mutants = [m for name in modules for m in drawn(name, chosen.count or MODULES[name][0], chosen.seed)]
-    if chosen.list:
-        _say("\n".join(mutant.key for mutant in mutants))
-        return 0
+    tests = TestMap(chosen.map, chosen.jobs)
+    shares = tests.shares()
+    rooms = [room for room in shares if not chosen.only or room in chosen.only]
+    mutants = [mutant for room in rooms for mutant in drawn(room, chosen.count, chosen.seed)]
     record = _Record(chosen.record)
     done = {key for key, found in record.verdicts.items() if not (chosen.again and found["verdict"] == "survived")}
     left = [mutant for mutant in mutants if mutant.key not in done]
-    # Every copy of the source would compile its kernels anew; without a compiler the losses take their torch paths.
-    os.environ |= {"OMP_NUM_THREADS": "1", "NUMBA_DISABLE_JIT": "1"}
+    os.environ["OMP_NUM_THREADS"] = "1"
     for name in _LIBRARIES:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     with tempfile.TemporaryDirectory(prefix="firstk-mutants-") as folder:
-        concerned = sorted({mutant.module for mutant in left})
-        limits = dict.fromkeys(concerned, chosen.limit) if chosen.limit else _limits(concerned, Path(folder))
-        _try(left, record, limits, chosen.jobs, Path(folder))
-    survived = 0
-    for name in modules:
-        verdicts = [record.verdicts[m.key]["verdict"] for m in mutants if m.module == name]
-        alive = verdicts.count("survived")
-        survived += alive
-        _say(f"{name:34} {len(verdicts):4} mutants {len(verdicts) - alive:4} killed {alive:4} survived")
-    _say(f"{'in all':34} {len(mutants):4} mutants {len(mutants) - survived:4} killed {survived:4} survived")
+        _try(left, record, tests, chosen.budget, chosen.jobs, Path(folder))
+    for room in [*rooms, "in all"]:
+        verdicts = [record.verdicts[m.key]["verdict"] for m in mutants if room in (m.room, "in all")]
+        run, of = shares[room] if room in shares else (sum(column) for column in zip(*shares.values(), strict=True))
+        killed = sum(verdict.startswith("killed") for verdict in verdicts)
+        lines = f"{run:6} of {of:6} lines ({run / max(of, 1):.1%})"
+        _say(f"{room:14} {len(verdicts):4} mutants {killed:4} killed {lines}")
     for mutant in mutants:
-        if record.verdicts[mutant.key]["verdict"] == "survived":
+        if not record.verdicts[mutant.key]["verdict"].startswith("killed"):
             _say(f"survived  {mutant.key}")
     return 0
 

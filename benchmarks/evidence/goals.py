@@ -31,45 +31,52 @@ AHEAD_AT, LEVEL_AT, MOST_BEHIND = 16, (32, 64), 0.005
 
 
 def section(record: Mapping[str, Any]) -> list[str]:
-    """Return the lines of the page."""
-    rows = [*_scores(record), *_without_pairs(record)]
-    if not rows:
+    """Return the lines of the page: a line for each goal, with its lengths."""
+    goals = [*_scores(record), *_without_pairs(record)]
+    if not goals:
         return []
-    met = sum(row.endswith("| met |") for row in rows)
+    results = [result for _, _, lengths in goals for result in lengths]
+    met = sum(met for _, _, met in results)
+    rows = [
+        f"| {name} | {code} | {'; '.join(f'{k}: {said}' if met else f'{k}: **{said}**' for k, said, met in lengths)} |"
+        for name, code, lengths in goals
+    ]
     return [
         "## Goals", "",
-        "Set before the benchmark was written. Scores are those of the code of ours that was chosen on validation",
-        f"data, for {MODEL} if nothing else is said. Met: {met} of {len(rows)}.", "",
-        "| goal | code | k | wanted | measured | |", "|---" * 6 + "|", *rows, "",
+        "Set before the benchmark was written: by length, what was measured and what was wanted, in bold where it was",
+        "missed. Scores are those of the code of ours that was chosen on validation data, for",
+        f"{MODEL} if nothing else is said. Met: {met} of {len(results)}.", "",
+        "| goal | code | by length |", "|---|---|---|", *rows, "",
     ]  # fmt: skip
 
 
-def _scores(record: Mapping[str, Any]) -> Iterator[str]:
+# The name of a goal, the code of ours, and by length what is said and whether it is met.
+_Goal = tuple[str, str, list[tuple[int, str, bool]]]
+
+
+def _scores(record: Mapping[str, Any]) -> Iterator[_Goal]:
     for goal in GOALS:
         table = record.get(f"{MODEL}, {goal.task}")
         if table is None:
             continue
         found = dict(zip(table["ks"], table["methods"][table["chosen"]]["test"][goal.part], strict=True))
         name = goal.task if goal.part == "all" else f"{goal.task}, {goal.part}"
-        for k, wanted in goal.wanted.items():
-            # As many digits as the goal has: 0.6499 is not 0.65.
-            result = "met" if found[k] >= wanted else "missed"
-            code = table["chosen"].removeprefix("firstk ")
-            yield f"| {name} | {code} | {k} | {wanted:.3f} | {found[k]:.4f} | {result} |"
+        # As many digits as the goal has: 0.6499 is not 0.65.
+        lengths = [(k, f"{found[k]:.4f} of {wanted:.3f}", found[k] >= wanted) for k, wanted in goal.wanted.items()]
+        yield name, table["chosen"].removeprefix("firstk "), lengths
 
 
-def _without_pairs(record: Mapping[str, Any]) -> Iterator[str]:
+def _without_pairs(record: Mapping[str, Any]) -> Iterator[_Goal]:
     for table in record.values():
         own = UNSUPERVISED[0]
         against = table.get("without labels", {}).get("all", {}).get(own, {}).get("PCA")
         if table["task"] != "scifact" or against is None:
             continue
+        lengths = []
         for k, one in zip(table["ks"], against, strict=True):
-            if k not in (AHEAD_AT, *LEVEL_AT):
-                continue
-            kept = one["verdict"] == "ahead" if k == AHEAD_AT else one["difference"] >= -MOST_BEHIND
-            wanted = "ahead" if k == AHEAD_AT else f"at most {MOST_BEHIND} behind"
-            measured = f"{one['difference']:+.4f} ({one['low']:+.3f} to {one['high']:+.3f}), {one['verdict']}"
-            goal = f"{table['model']}, scifact, without pairs, less PCA"
-            result = "met" if kept else "missed"
-            yield f"| {goal} | {own.removeprefix('firstk ')} | {k} | {wanted} | {measured} | {result} |"
+            if k in (AHEAD_AT, *LEVEL_AT):
+                kept = one["verdict"] == "ahead" if k == AHEAD_AT else one["difference"] >= -MOST_BEHIND
+                said = f"{one['difference']:+.4f} ({one['low']:+.3f} to {one['high']:+.3f}), {one['verdict']}"
+                lengths.append((k, said, kept))
+        wanted = f"ahead at {AHEAD_AT}, at most {MOST_BEHIND} behind beyond"
+        yield f"{table['model']}, scifact, without pairs, less PCA: {wanted}", own.removeprefix("firstk "), lengths

@@ -96,7 +96,7 @@ def test_all_fields_must_be_there():
         ({"k": "12"}, "'k' parameter of Outer"),
         ({"inner": {"name": "a", "share": 2}}, r"'share' parameter of Inner must be a number in \[0, 1\]. Got 2"),
         ({"inner": {"name": 1, "share": 0}}, "'name' parameter of Inner must be a str"),
-        ({"inner": 3}, "A Inner has the fields name, share. Got 3"),
+        ({"inner": 3}, "Inner has the fields name, share. Got 3"),
         ({"steps": [[0, 1]]}, "'steps' parameter of Outer must be an int of at least 1. Got 0"),
         ({"steps": [[1]]}, "'steps'"),
         ({"pair": [1, 2]}, "'pair'"),
@@ -106,7 +106,7 @@ def test_all_fields_must_be_there():
         ({"rows": True}, "'rows' parameter of Outer must be an int of at least 1"),
         ({"rows": 2**63}, "'rows'"),
         ({"flag": 1}, "'flag' parameter of Outer must be True or False"),
-        ({"several": [1.5]}, "A Inner has the fields"),
+        ({"several": [1.5]}, "Inner has the fields"),
         ({"surprise": 1}, "Missing: none; unknown: surprise"),
     ],
 )

@@ -222,7 +222,7 @@ BAD = [
     ({"relevance": "qrels.tsv", "ids": "qid,field"}, "has 9 ids twice"),
     ({"relevance": "qrels.tsv", "ids": "a,b,c"}, "ids= is COLUMN, or QUERYCOLUMN,DOCUMENTCOLUMN"),
     ({"relevance": "qrels.tsv", "ids": "qid,doc_id", "by_row": True}, "not by both"),
-    ({"relevance": "named.csv", "by_row": True}, "which is no row number. Say which column of 'docs.parquet' holds"),
+    ({"relevance": "named.csv", "by_row": True}, "which is not a row number. Say which column of 'docs.parquet' holds"),
     ({"relevance": "named.csv"}, "By its column 'doc_id', 'named.csv' judges document d3, which is not in"),
     ({"relevance": "garbage.csv"}, "judges query 900, which is not in 'queries.csv' (5 rows); 2 are missing in all"),
     ({"relevance": "garbage.csv"}, "As row numbers: 'garbage.csv' names query row 900"),
@@ -275,7 +275,7 @@ BAD_PAIRS = [
     ("p.csv:l,r", "names query row 12 (entry 1), and 'a.npz' has rows 0 to 11"),
     ("p.csv:l", "[FILE:]LEFT,RIGHT[,SCORE]"),
     ("p.csv:l,x", "has no column 'x'"),
-    ("p.csv:ok,t,ok", "which is no row number"),
+    ("p.csv:ok,t,ok", "which is not a row number"),
     ("p.csv:ok,ok,t", "Scores are numbers"),
     ("p.csv", "Which columns of 'p.csv' are the pairs?"),
 ]

@@ -79,7 +79,7 @@ def test_a_model_that_grew_can_grow_again(home):
             ["--set", "objective.shrinkage=0.5"],
             "--set objective.shrinkage 0.5 contradicts 'kept', which was fitted with 0.1",
         ),
-        (["--set", "objective.lam=2"], "'lam' is no setting of this objective"),
+        (["--set", "objective.lam=2"], "'lam' is not a setting of this objective"),
         (["--components", "3"], "Leave --components out"),
         (["--set", "ordering=sparse_prefix:2,4"], "Leave --set ordering out"),
         (["--set", "solver=gradient"], "Leave --set solver out"),

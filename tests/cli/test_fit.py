@@ -362,7 +362,7 @@ def test_parquet_with_text_labels(folder):
         (["digits.npz", "--set", "network=cnn"], "'linear', 'mlp'"),
         (
             ["digits.npz", "--set", "objective.lam=1"],
-            "'lam' is no setting of this objective. It has none.",
+            "'lam' is not a setting of this objective. It has none.",
         ),
         (["digits.npz", "--objective", "denoising", "--set", "objective.noise=pink"], "masking:SHARE_KEPT"),
         (

@@ -225,7 +225,7 @@ def test_filters_and_weights(store):
         (("ids.tsv",), "Say --id _id or --id :row"),
         (("garbage.tsv", "--id", "_id"), "judges query q1, which is not in 'queries.parquet'"),
         (("garbage.tsv",), "judges query q1, which is not in 'queries.parquet' (60 rows); 2 are missing in all"),
-        (("garbage.tsv", "--id", ":row"), "which is no row number"),
+        (("garbage.tsv", "--id", ":row"), "which is not a row number"),
         (("far.tsv",), "judges query 9000"),
     ],
 )
@@ -253,6 +253,7 @@ def test_judgements_given_as_pairs_are_learned_by_ids(store):
     assert "of docs.parquet" in without.stdout  # queries are rows of the store where no file of them is named
 
 
+@pytest.mark.full
 def test_scifact_by_ids_away_from_row_numbers(data_folder, tmp_path):
     sets = load_scifact(data_folder)
     rng = np.random.default_rng(0)
@@ -352,5 +353,5 @@ def test_a_model_without_hashes_says_that_it_cannot_tell(taught):
 def test_damaged_hashes_are_refused(taught, hashes):
     kind = np.float64 if isinstance(hashes[0], float) else np.uint64
     replace(FittedEncoder.load(taught / "model"), learned=np.array(hashes, dtype=kind)).save(taught / "damaged")
-    with pytest.raises(CorruptModelError, match="'learned' is no ascending list of hashes"):
+    with pytest.raises(CorruptModelError, match="'learned' is not an ascending list of hashes"):
         FittedEncoder.load(taught / "damaged")

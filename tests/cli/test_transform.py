@@ -309,7 +309,7 @@ def test_what_is_refused_is_refused_before_anything_is_written(place, digits):
         (["model", "none.csv"], "it has no rows"),
         (["model", "damaged.parquet"], "it is damaged or no parquet file"),
         (["model", "gone.parquet"], "There is no file 'gone.parquet'"),
-        (["gone", "in.parquet"], "is no firstk model"),
+        (["gone", "in.parquet"], "is not a firstk model"),
         (["model", "in.parquet", "-k", "13"], "an int in [1, 12]"),
         (["model", "in.parquet:texts"], "has no column 'texts'. It has: 'pixels', 'label'"),
         (["model", "in.parquet", "--columns", "intent"], "has no column 'intent'"),

@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from benchmarks import record
 
 import firstk
 from firstk import PrefixEncoder
@@ -179,8 +180,11 @@ def test_issue_templates_ask_for_versions():
 def test_hooks_are_the_commands_of_make_lint():
     (local,) = read_yaml(".pre-commit-config.yaml")["repos"]
     hooks = {hook["entry"].replace(" --force-exclude", "").removeprefix(".venv/bin/") for hook in local["hooks"]}
-    recipe = re.search(r"^lint:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)[1]
-    assert hooks == {line.strip().removeprefix("$(BIN)/").removesuffix(" .") for line in recipe.splitlines()}
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    assert re.search(r"^lint: style types$", makefile, re.MULTILINE)
+    recipes = re.findall(r"^(?:style|types):.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
+    lines = "".join(recipes).splitlines()
+    assert hooks == {line.strip().removeprefix("$(BIN)/").removesuffix(" .") for line in lines}
 
 
 def test_decisions_are_pages_of_rooms():
@@ -209,6 +213,11 @@ def test_figures_of_the_readme_are_those_of_the_pages():
     assert f"{ours} (faiss OPQ {opq}; faiss's residual quantizer is better: {residual} in 16 and 32 bytes" in readme
     assert cells_of("compared-with.md", '`"error_bound"`')[1] in readme
     assert f"PCA {cells_of('compared-with.md', 'PCA (`PCA`')[1]}" in readme
+
+
+def test_the_page_of_benchmarks_is_its_record():
+    text = record.PAGE.read_text("utf-8")
+    assert record.page(text, json.loads(record.RECORD.read_text("utf-8"))) == text
 
 
 # -- the built site --------------------------------------------------------------------------------------------

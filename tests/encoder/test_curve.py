@@ -185,7 +185,7 @@ def test_wrong_fields_are_refused(changes, sentence):
         (lambda text: "[1, 2]", "of format"),
         (lambda text: text.replace("PrefixCurve/1", "PrefixCurve/4"), "of format"),
         (lambda text: text.replace('"metric"', '"metrik"'), "Missing: metric; unknown: metrik"),
-        (lambda text: text.replace("0.92", "NaN"), "NaN is no number of JSON"),
+        (lambda text: text.replace("0.92", "NaN"), "NaN is not a number of JSON"),
         (lambda text: text.replace("0.92", "1e999"), "Out of range float"),
         (lambda text: text.replace("0.92", '"0.92"'), "'input_score'"),
         (lambda text: text.replace('"label": "digits"', '"label": "a", "label": "b"'), "label is repeated"),

@@ -590,8 +590,8 @@ def arrays(**values):
 
 
 CORRUPT = {
-    "missing folder": (shutil.rmtree, "is no firstk model: there is no config.json in it"),
-    "a file": (replaced_by_a_file, "is no firstk model: there is no config.json in it"),
+    "missing folder": (shutil.rmtree, "is not a firstk model: there is no config.json in it"),
+    "a file": (replaced_by_a_file, "is not a firstk model: there is no config.json in it"),
     "truncated": (truncate, "does not match the checksum in config.json: it is damaged"),
     "one bit flipped": (flip, "does not match the checksum in config.json: it is damaged"),
     "no tensors": (lambda m: (m / "model.safetensors").unlink(), "has no readable model.safetensors"),

@@ -32,6 +32,7 @@ def outcomes(folder, name, *arguments, **environment):
         return dict(found)
 
 
+@pytest.mark.full
 def test_another_processor_decides_the_same(tmp_path):
     """Two synthetic sets on one other kind; the long form has all kinds, digits and sentence embeddings."""
     native, other = (outcomes(tmp_path, name, **KERNELS.get(name, {})) for name in ("native", "Nehalem"))

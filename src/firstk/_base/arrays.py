@@ -58,7 +58,7 @@ def from_bytes(
             raise ValueError(f"its format is '{header['format']:.40}', and this firstk reads '{FORMAT}'")
         text, facts = json.loads(header["text"]), json.loads(header["facts"])
         if not isinstance(facts, dict):
-            raise ValueError("its facts are no mapping")
+            raise ValueError("its facts are not a mapping")
         arrays = {name: _restored(part, text.get(name)) for name, part in parts.items()}
     except (SafetensorError, ValueError) as error:
         raise CorruptModelError(f"{what} cannot be read: {error}. {again}") from None

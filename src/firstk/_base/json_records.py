@@ -151,7 +151,7 @@ def strict_json(text: str | bytes) -> Any:
         return found
 
     def no_number(name: str) -> float:
-        raise ValueError(f"{name} is no number of JSON")
+        raise ValueError(f"{name} is not a number of JSON")
 
     try:
         text = text.decode("utf-8") if isinstance(text, bytes) else text
@@ -205,14 +205,14 @@ def from_plain(kind: type[Record], value: object) -> Record:
     parts = fields(kind)  # type: ignore[arg-type]
     names = [part.name for part in parts]
     if not isinstance(value, Mapping):
-        raise InvalidInputError(f"A {kind.__name__} has the fields {', '.join(names)}. Got {value!r:.100}.")
+        raise InvalidInputError(f"{kind.__name__} has the fields {', '.join(names)}. Got {value!r:.100}.")
     in_file = {part.metadata.get("stored_as", part.name): part.name for part in parts}
     found = {in_file.get(name, str(name)): item for name, item in value.items()}
     missing = [name for name in names if name not in found]
     unknown = [name for name in found if name not in names]
     if missing or unknown:
         raise InvalidInputError(
-            f"A {kind.__name__} has the fields {', '.join(names)}. Missing: {', '.join(missing) or 'none'}; "
+            f"{kind.__name__} has the fields {', '.join(names)}. Missing: {', '.join(missing) or 'none'}; "
             f"unknown: {', '.join(unknown) or 'none'}. Write it again with firstk."
         )
     hints = _hints(kind)  # type: ignore[arg-type]

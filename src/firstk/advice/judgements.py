@@ -554,7 +554,7 @@ def _numbers(column: np.ndarray, table: VectorTable, what: str, source: object) 
         numbers = column.astype(np.int64)
     if numbers.dtype.kind not in "iu":
         raise InvalidInputError(
-            f"'{source}' names a {what} by {str(column[0])!r}, which is no row number. Say which column of "
+            f"'{source}' names a {what} by {str(column[0])!r}, which is not a row number. Say which column of "
             f"'{table.path}' holds such ids with ids=."
         )
     outside = np.flatnonzero((numbers < 0) | (numbers >= table.rows))

@@ -322,7 +322,7 @@ def wrong_codebooks(books: Codebooks, d: int) -> str:
     if centroids.dtype != np.int8 or errors.dtype != np.float64:
         return f"centroids are {centroids.dtype} and errors {errors.dtype}; int8 and float64 were expected"
     if steps.dtype != np.float32 or steps.shape != (len(windows),) or not np.isfinite(steps).all() or (steps < 0).any():
-        return f"steps are no {len(windows)} finite float32 numbers of at least 0"
+        return f"steps are not {len(windows)} finite float32 numbers of at least 0"
     if not np.isfinite(errors).all() or (errors < 0).any():
         return "errors are not finite, or negative"
     return ""

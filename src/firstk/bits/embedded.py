@@ -383,9 +383,9 @@ def read_embedded(values: Mapping[str, object]) -> Embedded:
         trees = Trees(means, squares, np.stack(errors).astype(np.float64))
         made = Embedded(books.levels + len(order) // 8, trees, books, order, offset)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
-        raise InvalidInputError(f"This is no record of the precision 'embedded' ({error!r:.100}).") from None
+        raise InvalidInputError(f"This is not a record of the precision 'embedded' ({error!r:.100}).") from None
     if wrong := made._wrong(made.trees.d):
-        raise InvalidInputError(f"This is no record of the precision 'embedded': {wrong}.")
+        raise InvalidInputError(f"This is not a record of the precision 'embedded': {wrong}.")
     return made
 
 

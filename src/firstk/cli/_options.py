@@ -41,7 +41,7 @@ def read_count(text: str | int) -> int:
         count = Decimal(re.sub("[,_ ]", "", found[1]) + (found[2] or "")) * _UNITS[found[3].lower()]
         if count == int(count) and 1 <= count <= _LARGEST:
             return int(count)
-    raise typer.BadParameter(f"{text!r} is no number of rows. Write 10M, 1.5B, 200k, 10_000_000 or 10,000,000.")
+    raise typer.BadParameter(f"{text!r} is not a number of rows. Write 10M, 1.5B, 200k, 10_000_000 or 10,000,000.")
 
 
 VectorsArgument = Annotated[
@@ -73,7 +73,7 @@ QueriesOption = Annotated[
     str | None,
     typer.Option(
         "--queries",
-        help="Queries of VECTORS; FILE:COLUMN weights them.",
+        help="Queries to search with; FILE:COLUMN weights them.",
         metavar="FILE",
     ),
 ]
@@ -123,7 +123,7 @@ QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing file or model.")]
 ExplainOption = Annotated[bool, typer.Option("--explain", help="Print everything, not only the answer.")]
 KeepOption = Annotated[
-    float | None, typer.Option("--keep", metavar="SHARE", help="Choose the cheapest code that keeps this: 0.99.")
+    float | None, typer.Option("--keep", metavar="SHARE", help="Choose the cheapest code that keeps this share: 0.99.")
 ]
 StoreOption = Annotated[
     str | None,
@@ -254,7 +254,7 @@ def encoder_of(objective: str, given: Sequence[str], **others: Any) -> PrefixEnc
             member, _, setting = name.partition("__")
             own = sorted(one.partition("__")[2] for one in known if one.startswith(f"{member}__"))
             have = f"It has {', '.join(own)}." if own else "It has none."
-            raise InvalidInputError(f"--set {member}.{setting}: '{setting}' is no setting of this {member}. {have}")
+            raise InvalidInputError(f"--set {member}.{setting}: '{setting}' is not a setting of this {member}. {have}")
         encoder.set_params(**{name: value})
     return encoder
 

@@ -58,7 +58,7 @@ Settings = Annotated[
 Resume = Annotated[bool, typer.Option("--resume", help="Continue a fit that was stopped.")]
 Dask = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Let a dask cluster read the files.")]
 Append = Annotated[Path | None, typer.Option(metavar="MODEL", help="Add rows to a model saved with save.moments.")]
-Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Of the split and of training.")]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the split and of training.")]
 
 
 def fit(

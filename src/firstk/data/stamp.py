@@ -76,7 +76,7 @@ class CodeStamp:
     def read(cls, found: object) -> CodeStamp:
         """Return the stamp that ``to_dict`` describes; raise ValueError for anything else."""
         if not isinstance(found, Mapping) or not all(isinstance(value, str) for value in found.values()):
-            raise ValueError(f"{found!r:.100} is no stamp")
+            raise ValueError(f"{found!r:.100} is not a stamp")
         known = {name: value for name, value in found.items() if name in cls.__dataclass_fields__}
         return cls(**known)
 

@@ -152,8 +152,8 @@ def _points(curve: PrefixCurve | ArrayLike, name: str | int) -> tuple[np.ndarray
     sizes, scores = values if values.ndim == 2 and len(values) == 2 else (np.arange(values.size), values)
     if scores.ndim != 1 or not scores.size or not np.isfinite(values).all():
         raise InvalidInputError(
-            f"Curve {name!r} of allocate is no PrefixCurve, no two rows of sizes and scores and no finite scores at "
-            f"sizes 0, 1, 2, .... Got {type(curve).__name__} of shape {np.shape(values)}: give one of these."
+            f"Curve {name!r} of allocate must be a PrefixCurve, two rows of sizes and scores, or finite scores at "
+            f"sizes 0, 1, 2, .... Got {type(curve).__name__} of shape {np.shape(values)}."
         )
     if (np.diff(sizes) <= 0).any() or sizes[0] < 0 or (sizes != np.rint(sizes)).any():
         raise InvalidInputError(

@@ -535,7 +535,7 @@ class FittedEncoder:
                 raise CorruptModelError(f"'{path}' is a damaged firstk model: {error}.") from None
             learned = arrays.pop(_LEARNED, None)
             if learned is not None and not are_hashes(learned):
-                raise CorruptModelError(f"'{path}': array '{_LEARNED}' is no ascending list of hashes of 64 bits.")
+                raise CorruptModelError(f"'{path}': array '{_LEARNED}' is not an ascending list of hashes of 64 bits.")
             described = within(arrays, _PROFILE)
             arrays = {name: part for name, part in arrays.items() if not name.startswith(f"{_PROFILE}.")}
             _check_arrays(arrays, d, p, path, network)

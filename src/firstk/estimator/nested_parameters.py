@@ -218,7 +218,7 @@ def _from_json(name: str, plain: object) -> object:
         elif name == "n_components":
             named = plain is None or (isinstance(plain, str) and plain == "rank")
             if not named and not is_share(plain) and not (isinstance(plain, int) and is_int(plain) and plain > 0):
-                raise ValueError(f"{plain!r} is no positive int")
+                raise ValueError(f"{plain!r} is not a positive int")
         elif name == "verbose":
             check_verbose(plain, "PrefixEncoder")
         elif not isinstance(plain, _TYPES[name]):

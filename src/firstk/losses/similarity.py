@@ -202,7 +202,7 @@ class FullPrefixCoSENT(PrefixLoss):
     ----------
     omega, start : as in `FullPrefixInfoNCE`
     estimator : "exact"
-        "sampled" is an error: the loss compares pairs, so it is no sum over rows.
+        "sampled" is an error: the loss compares pairs, so it is not a sum over rows.
     scale : float
         Inverse temperature.
     """
@@ -212,7 +212,7 @@ class FullPrefixCoSENT(PrefixLoss):
     ):
         super().__init__(omega, estimator, None, start)
         check_not_sampled(
-            estimator, type(self).__name__, "the loss compares pairs with pairs, so it is no sum over rows"
+            estimator, type(self).__name__, "the loss compares pairs with pairs, so it is not a sum over rows"
         )
         self.scale = scale
 

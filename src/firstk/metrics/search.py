@@ -306,7 +306,7 @@ def _check_own(
     own = np.asarray(query_rows)
     if own.shape != (n_queries,) or own.dtype.kind not in "iu" or (own < -1).any() or (own >= n_docs).any():
         raise InvalidInputError(
-            f"{owner} takes 'query_rows' as {n_queries} document rows, -1 for a query that is no document."
+            f"{owner} takes 'query_rows' as {n_queries} document rows, -1 for a query that is not a document."
         )
     if (itself := int(np.sum(own[table[:, 0]] == table[:, 1]))) > 0:
         raise InvalidInputError(

@@ -50,7 +50,7 @@ class Checkpoint:
         arrays, facts = array_files.read(self.path)
         wanted, found = _plain(dict(self.job) | dict(job or {})), facts.get("job")
         if not isinstance(found, dict) or not isinstance(facts.get("state"), dict):
-            raise CorruptModelError(f"'{self.path}' is no checkpoint. Remove it to start again.")
+            raise CorruptModelError(f"'{self.path}' is not a checkpoint. Remove it to start again.")
         differing = sorted(name for name in {**wanted, **found} if wanted.get(name) != found.get(name))
         if differing:
             name = differing[0]

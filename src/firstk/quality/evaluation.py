@@ -327,7 +327,7 @@ class Packed:
         try:
             size = len(base64.b64decode(self.data, validate=True))
         except (ValueError, binascii.Error):
-            raise damaged("a packed matrix is no base64") from None
+            raise damaged("a packed matrix is not base64") from None
         if size != 2 * self.shape[0] * self.shape[1]:
             raise damaged(f"a packed matrix of shape {self.shape} holds {size} bytes")
 
@@ -347,6 +347,4 @@ class Packed:
 
 def damaged(reason: str) -> InvalidInputError:
     """Build the error for an evaluation whose parts do not fit together."""
-    return InvalidInputError(
-        f"This is no evaluation that can be read: {reason}. Fit the model again with 'firstk fit'."
-    )
+    return InvalidInputError(f"This evaluation cannot be read: {reason}. Fit the model again with 'firstk fit'.")

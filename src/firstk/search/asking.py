@@ -121,7 +121,7 @@ def _index(source: str | Path) -> Any:
         try:
             return kind.load(source)
         except CorruptModelError as error:
-            if "is no firstk index" not in str(error) and "Read it with" not in str(error):
+            if "is not a firstk index" not in str(error) and "Read it with" not in str(error):
                 raise
     return None
 

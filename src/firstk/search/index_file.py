@@ -47,7 +47,7 @@ def read_index(path: str | Path, kind: str = FORMAT) -> tuple[dict[str, Any], di
 
     file = Path(path)
     if not file.exists():
-        raise CorruptModelError(f"'{file}' is no firstk index: there is no such file.")
+        raise CorruptModelError(f"'{file}' is not a firstk index: there is no such file.")
     stamp = Stamp.of(file)
     try:
         with safe_open(file, framework="numpy") as content:
@@ -58,7 +58,7 @@ def read_index(path: str | Path, kind: str = FORMAT) -> tuple[dict[str, Any], di
                     f"'{file}' is a {_OWNERS[found]}, and no {_OWNERS[kind]}. Read it with {_OWNERS[found]}.load."
                 )
             if found != kind:
-                raise CorruptModelError(f"'{file}' is no firstk index: its header does not say format '{kind}'.")
+                raise CorruptModelError(f"'{file}' is not a firstk index: its header does not say format '{kind}'.")
             if header.get("format_version") != FORMAT_VERSION:
                 raise CorruptModelError(
                     f"'{file}' has format version {header.get('format_version')!r}; this firstk reads version "
@@ -68,7 +68,7 @@ def read_index(path: str | Path, kind: str = FORMAT) -> tuple[dict[str, Any], di
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         if isinstance(error, CorruptModelError):
             raise
-        raise CorruptModelError(f"'{file}' is no firstk index: it is not a safetensors file ({error}).") from None
+        raise CorruptModelError(f"'{file}' is not a firstk index: it is not a safetensors file ({error}).") from None
     try:
         with file.open("rb") as again:
             tensors.check_seal(again)

@@ -77,7 +77,7 @@ BudgetRows = Annotated[
     typer.Option("--budget-rows", parser=read_count, metavar="COUNT", help="How many rows may be embedded anew."),
 ]
 Retired = Annotated[
-    bool, typer.Option("--old-model-retired", help="The old model can no longer embed queries: staying is no option.")
+    bool, typer.Option("--old-model-retired", help="The old model can no longer embed queries, so staying is out.")
 ]
 OrderFile = Annotated[
     Path | None,

@@ -138,7 +138,7 @@ def read_spec(path: Path) -> Spec:
         raise InvalidInputError(f"'{path}' cannot be read: it is no TOML: {error}.") from None
     except json.JSONDecodeError as error:
         raise InvalidInputError(
-            f"'{path.with_suffix('.expected.json')}' cannot be read: it is no JSON: {error}."
+            f"'{path.with_suffix('.expected.json')}' cannot be read: it is not JSON: {error}."
         ) from None
     except (TypeError, OSError, InvalidInputError) as error:
         raise InvalidInputError(f"The experiment '{path.parent.name}/{path.stem}' cannot be read: {error}") from None

@@ -19,8 +19,8 @@ SECTION = curve_section("Accuracy", "", [OURS])
         ({"heading": ""}, "'heading' parameter of Section must be a str that is not empty. Got '' instead"),
         ({"text": None}, "'text' parameter of Section must be a str"),
         ({"curves": []}, "A chart needs at least one PrefixCurve in 'curves'. Got 0."),
-        ({"curves": OURS}, "A PrefixCurve has the fields k, score, metric"),
-        ({"curves": [np.ones(3)]}, "A PrefixCurve has the fields k, score, metric"),
+        ({"curves": OURS}, "PrefixCurve has the fields k, score, metric"),
+        ({"curves": [np.ones(3)]}, "PrefixCurve has the fields k, score, metric"),
         ({"curves": 3}, "'curves' parameter of Curves must be a sequence. Got 3 instead"),
         ({"baselines": [OURS]}, r"Got 2 curves called 'ours'; rename one with dataclasses.replace"),
         (
@@ -42,7 +42,7 @@ def test_sections_that_cannot_be_drawn_are_refused(fields: dict, sentence: str):
         ({"summary": 1}, "'summary' parameter of Page must be a str"),
         ({"sections": []}, "at least one of them with curves"),
         ({"sections": [Section("s", "", [])]}, "at least one of them with curves"),
-        ({"sections": [OURS]}, "A Section has the fields heading, text, parts"),
+        ({"sections": [OURS]}, "Section has the fields heading, text, parts"),
         ({"sections": SECTION}, "'sections' parameter of Page must be"),
         ({"chosen_k": 80}, "prefix length of 'ours', the first curve: 1, 2, 3, .*, 64; or None. Got 80 instead"),
         ({"chosen_k": True}, "Got True instead"),
@@ -60,7 +60,7 @@ def test_pages_that_say_nothing_sensible_are_refused(fields: dict, sentence: str
 
 
 def test_parts_that_are_none_are_refused():
-    with pytest.raises(InvalidInputError, match="A Curves has the fields curves, baselines"):
+    with pytest.raises(InvalidInputError, match="Curves has the fields curves, baselines"):
         Section("s", "", [OURS])
 
 

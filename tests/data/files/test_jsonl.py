@@ -144,10 +144,10 @@ BAD = {
     "text in a vector": ({"embedding": [1.0, "a", 2.0]}, "line 3 holds no list of numbers"),
     "true in a vector": ({"embedding": [1.0, True, 2.0]}, "line 3 holds no list of numbers"),
     "a huge number": ('{"embedding": [1.0, 1' + "0" * 400 + ", 2.0]}", "line 3 holds no list of numbers"),
-    "no JSON": ('{"embedding": [1.0, 2.0', "line 3 is no JSON"),
+    "no JSON": ('{"embedding": [1.0, 2.0', "line 3 is not JSON"),
     "no object": ("3", "line 3 holds no object"),
     "a name twice": ('{"embedding": [1, 2, 3], "embedding": [1, 2, 4]}', "line 3 has two fields called 'embedding'"),
-    "deep": ("[" * 100_000, "line 3 is no JSON"),
+    "deep": ("[" * 100_000, "line 3 is not JSON"),
 }
 
 
@@ -165,7 +165,7 @@ def test_errors_name_the_line(tmp_path, kind, late):
 
 def test_a_document_over_several_lines_is_told_what_lines_are(tmp_path):
     (tmp_path / "a.jsonl").write_text(json.dumps(records(), indent=2))
-    with pytest.raises(InvalidInputError, match=r"line 1 is no JSON .* Write one JSON object a line"):
+    with pytest.raises(InvalidInputError, match=r"line 1 is not JSON .* Write one JSON object a line"):
         open_vectors(tmp_path / "a.jsonl")
     (tmp_path / "a.jsonl").write_text(json.dumps(records()))
     with pytest.raises(InvalidInputError, match=r"line 1 holds a list of objects\. Write one"):

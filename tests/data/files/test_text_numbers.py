@@ -68,7 +68,7 @@ def test_what_only_python_takes_for_a_number(tmp_path, cell):
     with pytest.raises(InvalidInputError, match=f"row 400 of column 'label' holds '{cell}', not a number"):
         read_rows(table_of(path, [*MANY, cell]), label="label")
     path.write_text('e\n"[1, 2]"\n' + f'"[{cell}, 2]"\n', encoding="utf-8")
-    with pytest.raises(InvalidInputError, match="row 1 of column 'e' is no list of numbers"):
+    with pytest.raises(InvalidInputError, match="row 1 of column 'e' is not a list of numbers"):
         open_vectors(path).read()
 
 
@@ -84,7 +84,7 @@ def test_a_cell_that_is_a_list_of_something_else(tmp_path, cell):
     with pytest.raises(InvalidInputError, match="none of its columns is a vector"):
         open_vectors(path)
     path.write_text(f'e\n"[1, 2]"\n{quoted}\n')
-    with pytest.raises(InvalidInputError, match="row 1 of column 'e' is no list of numbers"):
+    with pytest.raises(InvalidInputError, match="row 1 of column 'e' is not a list of numbers"):
         open_vectors(path).read()
 
 

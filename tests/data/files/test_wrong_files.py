@@ -58,7 +58,7 @@ def test_an_empty_file(tmp_path, ending, reads):
 NO_ROWS = "it has no rows"
 NO_VECTOR = "none of its columns is a vector or a coordinate"
 TWICE = "it has two columns called 'a'. Rename one"
-UTF8 = "it is no UTF-8 text (it holds byte 0x"
+UTF8 = "it is not UTF-8 text (it holds byte 0x"
 WRONG = {
     "a header alone": ("a.csv", text("x0,x1\n"), NO_ROWS),
     "a header without a line end": ("a.csv", text("x0,x1"), NO_ROWS),

@@ -11,6 +11,7 @@ from firstk.losses.functional import sweep_torch
 from firstk.losses.functional.cosine import bounded, inverse_prefix_norms
 from firstk.losses.functional.sweep_torch import Norms
 
+pytestmark = pytest.mark.wings  # triton takes a gigabyte, which the tests of the core do without
 N, D, C = 7, 18, 11  # two tiles of rows and two of columns, two blocks of prefixes, none of them full
 
 

@@ -203,7 +203,7 @@ def test_specs_are_found_by_name_and_errors_name_the_file(toy):
     with pytest.raises(InvalidInputError, match="'toys/fig1' lacks 'where'"):
         read_spec(path)
     path.with_suffix(".expected.json").write_text("{")
-    with pytest.raises(InvalidInputError, match=r"fig1\.expected\.json' cannot be read: it is no JSON"):
+    with pytest.raises(InvalidInputError, match=r"fig1\.expected\.json' cannot be read: it is not JSON"):
         read_spec(path)
 
 

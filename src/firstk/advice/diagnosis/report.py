@@ -141,29 +141,32 @@ def diagnose(
     (61, ('lossless', 'constant'))
     """
     trials, gathered = None, None
-    if isinstance(X, Task):
-        X = X.train
-    if isinstance(X, (Rows, Pairs, Search, Stream)):
+    data: Any = X.train if isinstance(X, Task) else X
+    rows: Any = data
+    if isinstance(data, (Rows, Pairs, Search, Stream)):
         if any(part is not None for part in (y, pairs, search)):
             raise InvalidInputError("diagnose takes a task or an array: y, pairs and search go with an array.")
-        if isinstance(X, Rows):
-            X, y = X.X, X.y
-        elif isinstance(X, Pairs):
-            X, pairs = X.documents, [part for part in (X.left, X.right, X.scores) if part is not None]
-        elif isinstance(X, Search):
-            X, search = None, X
+        rows = None
+        if isinstance(data, Rows):
+            rows, y = data.X, data.y
+        elif isinstance(data, Pairs):
+            rows, pairs = data.documents, [part for part in (data.left, data.right, data.scores) if part is not None]
+        elif isinstance(data, Search):
+            search = data
         else:
-            batches = ((batch["X"], batch.get("y")) for batch in X.batches())
-            gathered = gather_batches(batches, X.rows, X.width, kind)
+            batches = ((batch["X"], batch.get("y")) for batch in data.batches())
+            gathered = gather_batches(batches, data.rows, data.width, kind)
+            if data.queries is not None:
+                search = Search(data.queries, gathered.sample["X"])
     if pairs is not None or search is not None:
         if y is not None:
             raise InvalidInputError("diagnose takes labels or targets (y), or pairs and judgements, not both.")
-        X, trials = trials_of(X, pairs, search)  # type: ignore[arg-type]
-    if X is None:
+        rows, trials = trials_of(rows, pairs, search)
+    if gathered is None and rows is None:
         raise InvalidInputError(
             "diagnose needs vectors: pass X, what firstk.read makes of a file, or pairs, or search with documents."
         )
-    gathered = gathered or gather(X, y, kind)  # type: ignore[arg-type]
+    gathered = gathered or gather(rows, y, kind)
     with steps("diagnosing", check_verbose(verbose, "diagnose") if progress is None else False) as begin:
         return diagnose_gathered(gathered, trials, compare=compare, progress=progress or begin)
 

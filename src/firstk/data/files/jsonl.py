@@ -68,7 +68,7 @@ class JsonReader:
                 raise unreadable(self.path, f"line {number} has two fields called {error}", "Rename one") from None
             except (ValueError, RecursionError) as error:
                 why = "it is nested too deeply" if isinstance(error, RecursionError) else error
-                raise unreadable(self.path, f"line {number} is no JSON ({why})", _ONE_A_LINE) from None
+                raise unreadable(self.path, f"line {number} is not JSON ({why})", _ONE_A_LINE) from None
             if isinstance(found, list) and not any(isinstance(entry, (dict, list)) for entry in found):
                 found = {PLAIN_NAME: found}
             if not isinstance(found, dict):

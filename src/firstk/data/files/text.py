@@ -193,7 +193,7 @@ class TextReader:
         try:
             entries = list_of(cell)
         except ValueError:
-            why = f"row {row} of column {self.facts.vectors!r} is no list of numbers"
+            why = f"row {row} of column {self.facts.vectors!r} is not a list of numbers"
             raise unreadable(self.path, why, "Mend that row") from None
         if len(entries) != self.facts.width:
             raise ragged(self.path, self.facts.width, [row], [len(entries)])

@@ -27,7 +27,7 @@ def reading_text(path: Path, name: str, *broken: type[BaseException]) -> Iterato
         try:
             yield
         except UnicodeDecodeError as error:
-            why = f"it is no UTF-8 text (it holds byte 0x{error.object[error.start]:02x})"
+            why = f"it is not UTF-8 text (it holds byte 0x{error.object[error.start]:02x})"
             raise unreadable(path, why, "Save it as UTF-8 text, which spreadsheets call 'CSV UTF-8'") from None
 
 

@@ -287,7 +287,7 @@ class Manifest:
 
 def _manifest(folder: Path, get: Files, format: str | None = None) -> Manifest:
     """Read config.json, of this format or of any; raise CorruptModelError for anything but what firstk wrote."""
-    where, payload = f"'{folder}' is no firstk model", get(CONFIG)
+    where, payload = f"'{folder}' is not a firstk model", get(CONFIG)
     if payload is None:
         raise CorruptModelError(f"{where}: there is no {CONFIG} in it.")
     try:

@@ -42,9 +42,9 @@ def local_folder(name_or_path: str | os.PathLike[str], **options: object) -> Pat
         ) from None
     if not isinstance(name_or_path, str) or not _REPOSITORY.fullmatch(name_or_path):
         raise InvalidInputError(
-            f"'{name_or_path}' is no folder, and no name of a repository such as 'someone/short-embeddings'."
+            f"'{name_or_path}' is neither a folder nor the name of a repository such as 'someone/short-embeddings'."
         )
-    hub = require("huggingface_hub", "hub", f"Loading '{name_or_path}', which is no local folder,")
+    hub = require("huggingface_hub", "hub", f"Loading '{name_or_path}', which is not a local folder,")
     where = f"Cannot load '{name_or_path}': there is no such folder here, and on the Hugging Face Hub"
     return Path(_asked(hub.snapshot_download, where, repo_id=name_or_path, allow_patterns=list(FILES), **options))
 
