@@ -1141,7 +1141,7 @@ def _checked_data(
             columns = side if rows is None or rows[1] else rows[0]
             validate_data(estimator, columns, reset=first, skip_check_array=True)
         _check_width(estimator, left.shape[1])
-        return Pairs(left, right, scores)
+        return Pairs(left, right, scores)  # type: ignore[arg-type]
     X = _checked_rows(estimator, data.X, reset=reset)
     n, p = X.shape
     _check_width(estimator, p)

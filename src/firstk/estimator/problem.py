@@ -134,8 +134,9 @@ class Problem:
 
     def accumulate(self, data: Rows | Pairs) -> Statistics:
         """Return the statistics of rows or pairs."""
-        n, p = np.shape(data.arrays[0])
-        if n * p < _LARGE or is_sparse(data.arrays[0]):
+        vectors: Any = data.arrays[0]
+        n, p = vectors.shape
+        if n * p < _LARGE or is_sparse(vectors):
             moments, hashed = self.moments_of(data), self._hashed(data, p)
         else:
             with ThreadPoolExecutor(1) as pool:  # hashes use one core, and products leave some of the others' time
@@ -146,12 +147,14 @@ class Problem:
 
     def moments_of(self, data: Rows | Pairs) -> Moments | PairMoments:
         """Return the moments of rows or pairs."""
+        columns, takes = data.columns, self.objective.supervision
         if isinstance(data, Pairs):
-            return PairMoments(self.solver.precision).update(data.left, data.right, data.scores)
-        takes = self.objective.supervision
-        labels = takes == "labels" or (takes == "labels or targets" and np.asarray(data.y).dtype.kind != "f")
-        given = {} if takes == "rows" else {"y": data.y} if labels else {"targets": data.y}
-        return Moments(self.solver.precision, owner="fit").update(data.X, **given, sample_weight=data.weight)
+            return PairMoments(self.solver.precision).update(columns["left"], columns["right"], columns.get("scores"))
+        y = columns.get("y")
+        labels = takes == "labels" or (takes == "labels or targets" and np.asarray(y).dtype.kind != "f")
+        given = {} if takes == "rows" else {"y": y} if labels else {"targets": y}
+        moments = Moments(self.solver.precision, owner="fit")
+        return moments.update(columns["X"], **given, sample_weight=columns.get("weight"))
 
     def _hashed(self, data: Rows | Pairs, n_features: int) -> tuple[RowSample, Fingerprint, np.ndarray]:
         """Return a sample of rows, and who they are, as they came, all together and one by one.
@@ -162,11 +165,11 @@ class Problem:
         sample = RowSample(max(size, sample_capacity(n_features)))
         if not size and isinstance(data, Rows) and data.weight is None:
             fingerprint, priorities = fingerprint_and_priorities(columns)
-            learned = taught_hashes(data.X, priorities if data.y is None else None)
+            learned = taught_hashes(columns["X"], priorities if data.y is None else None)
             return sample.update(columns, priorities), fingerprint, learned
         kept = _weighty(columns)
         sample.update(kept, None if size else row_priorities(kept))
-        learned = pair_hashes(columns) if isinstance(data, Pairs) else taught_hashes(data.X)
+        learned = pair_hashes(columns) if isinstance(data, Pairs) else taught_hashes(columns["X"])
         return sample, Fingerprint.of(columns), learned
 
     # -- from statistics to an encoder -----------------------------------------------------------------------
@@ -179,10 +182,10 @@ class Problem:
         Of large sparse rows that stay sparse, no statistics are kept. `documents` are of the store that pairs are from,
         `queries` some without judgements.
         """
-        with showing(self.verbose), explaining_small_numbers(0.0 if isinstance(data, Pairs) else data.X):
+        columns = data.columns
+        with showing(self.verbose), explaining_small_numbers(columns.get("X", 0.0)):
             if isinstance(data, Rows) and self._stays_sparse(data.X):
                 return self._asked(self._fit_sparse(data), queries), None
-            columns = data.columns
             vectors = {name: part for name, part in columns.items() if name in VECTORS}
             count, p = sum(part.shape[0] for part in vectors.values()), next(iter(vectors.values())).shape[1]
             # Networks, orderings that weigh weights, and those who watch see the coordinates they gave.
@@ -228,8 +231,8 @@ class Problem:
 
     def _fit_sparse(self, data: Rows) -> FittedEncoder:
         """Find the leading axes of sparse rows by their products with vectors."""
-        columns, weight, objective = data.columns, data.weight, self.objective
-        X = columns["X"].astype(np.float64)
+        columns, objective = data.columns, self.objective
+        X, weight = columns["X"].astype(np.float64), columns.get("weight")
         with np.errstate(invalid="ignore"):  # zero times NaN or infinity is NaN, in the row that holds it
             check_finite((X @ np.zeros(X.shape[1]))[:, None], "fit")
         share = np.full(X.shape[0], 1 / X.shape[0]) if weight is None else weight / weight.sum()

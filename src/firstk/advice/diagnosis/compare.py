@@ -316,8 +316,9 @@ def compare_objectives(trials: Trials, progress: Callable[[str], object] = lambd
             full_width_neighbors(anything, fold.data)  # type: ignore[arg-type]  # found once for all objectives
     balance = None
     if first.y is not None:  # the weight at which both terms of a mixture are equal
-        named = {"y": first.y} if trials.task == "labels" else {"targets": first.y}
-        moments = Moments(precision="float64").update(first.X, **named)
+        given = first.columns
+        named = {"y" if trials.task == "labels" else "targets": given["y"]}
+        moments = Moments(precision="float64").update(given["X"], **named)
         balance = balanced_weight(one_hot_cross(moments) if trials.task == "labels" else moments.Sxy, moments.St)
     scored: list[_Scored] = []
     left_out: dict[str, str] = {}

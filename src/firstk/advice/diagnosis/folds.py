@@ -139,7 +139,7 @@ def trials_of(
         search = replace(search, documents=documents, queries=queries, relevance=np.asarray(search.relevance))
         return documents if rows is None else rows, judged_trials(search, sides)
     assert sides is not None
-    both = np.concatenate(sides.arrays) if rows is None else rows
+    both = np.concatenate([left, right]) if rows is None else rows
     if sides.scores is not None:
         return both, pair_trials(both, left, right, np.asarray(sides.scores))
     return both, judged_trials(as_search(left, right, rows))
