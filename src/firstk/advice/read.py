@@ -80,7 +80,7 @@ def task_of(
     """Return the task of a stream or of judgements that were read; the other parameters are those of `TaskFiles`."""
     shape = (source.rows, source.width) if isinstance(source, Stream) else np.shape(source.data.stored)
     own = place.source if isinstance(source, Stream) else source.store
-    files = TaskFiles(place, *shape, source.itemsize, store or own, said, list(notes), label, vectors)
+    files = TaskFiles(place, shape[0], shape[1], source.itemsize, store or own, said, list(notes), label, vectors)
     if not isinstance(train, Stream):
         return Task(train, held_out, files)
 

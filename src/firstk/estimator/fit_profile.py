@@ -126,7 +126,7 @@ def _corrected(profile: RowProfile, pairs: list[tuple[RowProfile, RowProfile]], 
 
     share = profile.share
     if share is not None:
-        shares = [[_filled(one.share, len(share)) for one in side] for side in zip(*pairs, strict=True)]  # type: ignore[arg-type]
+        shares = [[_filled(one.share, len(share)) for one in side] for side in zip(*pairs, strict=True)]
         share = moved(share, shares[0], shares[1])
     return replace(
         profile,

@@ -1141,13 +1141,13 @@ def _checked_data(
             columns = side if rows is None or rows[1] else rows[0]
             validate_data(estimator, columns, reset=first, skip_check_array=True)
         _check_width(estimator, left.shape[1])
-        return Pairs(left, right, scores)  # type: ignore[arg-type]
+        return Pairs(left, right, scores)
     X = _checked_rows(estimator, data.X, reset=reset)
     n, p = X.shape
     _check_width(estimator, p)
     weight = check_weights(data.weight, n, type(estimator).__name__)
     y = None if problem.objective.supervision == "rows" else check_target(data.y, problem.objective, n)
-    return Rows(X, y, weight)  # type: ignore[arg-type]
+    return Rows(X, y, weight)
 
 
 def _note_columns(estimator: PrefixEncoder, like: Any, *, reset: bool) -> None:

@@ -316,14 +316,14 @@ def checked(objective: Objective, batch: object) -> task.Rows | task.Pairs | Non
         if not left.shape[0] and not right.shape[0]:
             return None
         left, right, scores = check_pairs(left, right, columns.get("scores"), "Fitting pairs")
-        return task.Pairs(left, right, scores)  # type: ignore[arg-type]
+        return task.Pairs(left, right, scores)
     X, y, weight = as_rows(columns["X"]), columns.get("y"), columns.get("weight")
     n = X.shape[0]
     if not n or (weight is not None and len(weight) == n and not np.any(weight)):
         return None
     weight = check_weights(weight, n, "Fitting")
     target = None if objective.supervision == "rows" else check_target(y, objective, n)
-    return task.Rows(X, target, weight)  # type: ignore[arg-type]
+    return task.Rows(X, target, weight)
 
 
 def as_rows(part: Rows) -> np.ndarray | sparse.csr_matrix:
