@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.upgrade.cases import Case, vectors
+from benchmarks.upgrade.drift_adapter import MAPS, DriftAdapter
+from benchmarks.upgrade.lambda_orthogonal import LambdaOrthogonal
 from firstk import PrefixAlignment
 from firstk.upgrade.methods import AUTO, PUBLIC
 
@@ -26,9 +28,9 @@ class Fits:
     """Alignments of a case, each fitted once; the methods that "auto" tried have the settings that it found."""
 
     def __init__(self, case: Case):
-        self.case, self._known = case, dict[str, PrefixAlignment]()
+        self.case, self._known = case, dict[str, Any]()
 
-    def __call__(self, method: Any) -> PrefixAlignment:
+    def __call__(self, method: Any) -> Any:
         """Return the alignment of a method or its name."""
         if isinstance(method, str) and method in AUTO:
             choice = self("auto").choice_
@@ -36,10 +38,12 @@ class Fits:
             method = choice.best_of(method) or method
         if repr(method) not in self._known:
             old, new = (vectors(self.case.data, model)[0][self.case.rows] for model in (self.case.old, self.case.new))
-            self._known[repr(method)] = PrefixAlignment(method=method, random_state=0).fit(old, new)
+            own = LambdaOrthogonal() if method == LambdaOrthogonal.name else method
+            made: Any = DriftAdapter(method) if method in MAPS else PrefixAlignment(method=own)
+            self._known[repr(method)] = made.fit(old, new)
         return self._known[repr(method)]
 
-    def estimator(self, method: Any, random_state: int) -> Any:
+    def estimator(self, method: Any) -> Any:
         """Return an unfitted alignment as `evaluate_upgrade` takes it, whose fit on these pairs is looked up."""
         fits = self
 
@@ -47,7 +51,7 @@ class Fits:
             def fit(self, old: np.ndarray, new: np.ndarray) -> PrefixAlignment:
                 if len(old) == fits.case.n_pairs:
                     return fits(method)
-                return PrefixAlignment(method=method, random_state=random_state).fit(old, new)
+                return PrefixAlignment(method=method).fit(old, new)
 
         return Known()
 

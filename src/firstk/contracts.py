@@ -36,9 +36,6 @@ MethodName = Literal[
     "reduced_rank",
     "cca",
     "whitened_ridge",
-    "lambda_orthogonal",
-    "low_rank_affine",
-    "residual_mlp",
 ]
 # The training losses that have a name; :mod:`firstk.solvers.gradient.losses` holds the classes.
 TrainingLossName = Literal["least_squares", "ratio_trace", "cross_entropy", "pairs"]
@@ -545,7 +542,6 @@ class AlignmentMethod(Protocol):
     """
 
     name: ClassVar[str]
-    trains: ClassVar[bool]  # whether it needs the rows themselves; if not, cross moments are all it needs
 
     def check(self) -> None:
         """Raise InvalidInputError for settings out of range."""
@@ -553,33 +549,14 @@ class AlignmentMethod(Protocol):
     def candidates(self) -> list[Self]:
         """Return this method with each combination of what is left to "auto"; itself where nothing is."""
 
-    def solve(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> AlignmentSolution:
-        """Solve for moments, with the rows beside them where the method trains."""
+    def solve(self, moments: CrossMoments) -> AlignmentSolution:
+        """Solve for cross moments."""
 
-    def comparing(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> tuple[AffineMap, AffineMap]:
+    def comparing(self, moments: CrossMoments) -> tuple[AffineMap, AffineMap]:
         """Return maps of old and of new vectors to a space where cosines order neighbors as the whole code does.
 
         For scores of held-out rows: unlike `solve`, without order and without the way back.
         """
 
-    def translating(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> AffineMap:
+    def translating(self, moments: CrossMoments) -> AffineMap:
         """Return the translation of old vectors: `old_to_new` of `solve`, without the rest."""
-
-
-@dataclass(frozen=True, eq=False)
-class AlignmentRows:
-    """Pairs of vectors for a method that trains.
-
-    Attributes
-    ----------
-    old, new : ndarray of shape (n, p) and (n, q)
-    weight : ndarray of shape (n,) or None
-    seed : int
-    verbose : bool or "auto"
-    """
-
-    old: np.ndarray
-    new: np.ndarray
-    weight: np.ndarray | None = None
-    seed: int = 0
-    verbose: Verbose = False

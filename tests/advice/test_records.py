@@ -89,7 +89,7 @@ def damaged():
     yield "axes of two lengths", json.dumps(whole | {"axes": whole["axes"] | {"variance": [1.0]}})
     yield "nan", json.dumps(whole | {"axes": whole["axes"] | {"variance": [float("nan"), 1.0]}})
     yield (
-        "no base64",
+        "not base64",
         json.dumps(whole | {"images": whole["images"] | {"mean": whole["images"]["mean"] | {"data": "?"}}}),
     )
     yield "wrong size", json.dumps(whole | {"images": whole["images"] | {"shape": [2, 2]}})

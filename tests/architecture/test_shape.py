@@ -8,8 +8,6 @@ import re
 import tomllib
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "src" / "firstk"
 SOURCES = sorted(LIBRARY.rglob("*.py"))
@@ -62,13 +60,13 @@ def test_the_top_of_the_library_is_its_rooms_and_two_modules():
     assert folders(LIBRARY) == ROOMS
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: str(path.relative_to(ROOT / "src")))
-def test_every_package_says_what_lives_in_it_and_what_does_not(package):
-    lines = (ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or "").splitlines()
-    assert len([line for line in lines if line.strip()]) >= 2
-    if package.parent == LIBRARY:
-        elsewhere = set(re.findall(r"`(?:firstk\.)?(\w+)`", " ".join(lines[1:])))
-        assert elsewhere & (ROOMS - {package.name}), "name the room of what a reader could look for here in vain"
+def test_every_package_says_what_lives_in_it_and_what_does_not():
+    for package in PACKAGES:
+        lines = (ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or "").splitlines()
+        assert len([line for line in lines if line.strip()]) >= 2, package
+        if package.parent == LIBRARY:
+            elsewhere = set(re.findall(r"`(?:firstk\.)?(\w+)`", " ".join(lines[1:])))
+            assert elsewhere & (ROOMS - {package.name}), f"{package}: name the room of what could be looked for in vain"
 
 
 def test_tests_mirror_the_rooms():
@@ -87,20 +85,19 @@ def test_every_module_is_in_one_layer():
     assert sorted(names) == sorted(ROOMS | MODULES)
 
 
-@pytest.mark.parametrize(("axis", "name"), MEMBERS)
-def test_every_member_has_a_page_and_a_test(axis, name):
-    assert (ROOT / "docs" / axis / f"{name}.md").is_file()
+def test_every_member_has_a_page_and_a_test():
     tests = " ".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
-    assert re.search(name, tests)
+    for axis, name in MEMBERS:
+        assert (ROOT / "docs" / axis / f"{name}.md").is_file()
+        assert name in tests
 
 
 def test_nothing_is_called_utils():
     assert not [path for path in SOURCES if path.stem in ("utils", "helpers", "misc", "common")]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(LIBRARY)))
-def test_no_module_binds_a_name_twice(path):
-    """A constant that is written again far below silently changes what stands above."""
+def bound_names(path):
+    """Return the constants and classes that the body of a module binds."""
     bound = []
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.Assign):
@@ -112,7 +109,14 @@ def test_no_module_binds_a_name_twice(path):
             ]
         elif isinstance(node, ast.ClassDef):
             bound.append(node.name)
-    assert sorted(bound) == sorted(set(bound))
+    return bound
+
+
+def test_no_module_binds_a_name_twice():
+    """A constant that is written again far below silently changes what stands above."""
+    for path in SOURCES:
+        bound = bound_names(path)
+        assert sorted(bound) == sorted(set(bound)), path
 
 
 def bare_any(source):

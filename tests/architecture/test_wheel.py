@@ -87,6 +87,7 @@ def test_every_closed_form_works_without_extras(bare, tmp_path):
     assert "every closed form works" in run(*bare, "-c", JOB, cwd=tmp_path)
 
 
+@pytest.mark.full  # tests/cli/test_demo.py runs it without torch
 def test_demo_works_without_extras(bare, tmp_path):
     printed = run(*bare, "-m", "firstk", "demo", cwd=tmp_path)
     assert "What to store: " in printed

@@ -322,9 +322,9 @@ def test_a_record_restores_the_same_codes():
 )
 def test_damaged_records_raise(change):
     record = Embedded(2).fit(draw(300, 6)).record()
-    with pytest.raises(InvalidInputError, match="no record of the precision 'embedded'"):
+    with pytest.raises(InvalidInputError, match="not a record of the precision 'embedded'"):
         read_embedded(record | change)
-    with pytest.raises(InvalidInputError, match="no record of the precision 'embedded'"):
+    with pytest.raises(InvalidInputError, match="not a record of the precision 'embedded'"):
         read_embedded({name: value for name, value in record.items() if name not in change})
 
 

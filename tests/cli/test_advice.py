@@ -42,7 +42,7 @@ def store(tmp_path_factory) -> Path:
         tmp_path_factory.mktemp("a"),
     )
     relevance = z["qrels_test"]
-    documents = rng.permutation(np.union1d(np.unique(relevance[:, 1]), np.arange(1200)))
+    documents = rng.permutation(np.union1d(np.unique(relevance[:, 1]), np.arange(500)))
     queries = rng.permutation(np.unique(relevance[:, 0]))
     names = 10_000 + rng.permutation(len(documents)), 50_000 + rng.permutation(len(queries))
     for file, part, ids in (("docs", z["D"][documents], names[0]), ("queries", z["Q"][queries], names[1])):
@@ -149,7 +149,7 @@ def test_stored_bits_with_rounded_queries_are_another_promise(store, fitted, mon
 
 def test_a_share_is_of_the_raw_vectors_where_the_full_width_is_worse(tmp_path, monkeypatch):
     z = held("banking77", "banking77_minilm.npz")
-    rows = np.random.default_rng(0).permutation(len(z["X_train"]))[:3000]
+    rows = np.random.default_rng(0).permutation(len(z["X_train"]))[:2000]
     labels = np.array([str(z["label_names"][i]) for i in z["y_train"][rows]])
     monkeypatch.chdir(tmp_path)
     write_vectors("intents.npz", z["X_train"][rows].astype(np.float32), {"intent": labels})

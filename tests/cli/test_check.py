@@ -61,7 +61,7 @@ def test_old_models_are_checked_against_a_file(place):
     ("words", "message"),
     [
         (["model", "nowhere.npy"], "no file"),
-        (["nowhere", "same.npy"], "no firstk model"),
+        (["nowhere", "same.npy"], "not a firstk model"),
         (["model", "wide.npy"], "17 numbers, and the encoder takes 16"),
         (["model", "few.npy"], "at least 64. Got 10"),
         (["model", "same.npy", "-k", "17"], r"int in [1, 16]"),

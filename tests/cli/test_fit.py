@@ -545,7 +545,7 @@ def test_report_writes_one_page_for_the_users_rows(fisher, tmp_path):
 
 
 def test_report_refuses_what_is_no_model(tmp_path):
-    assert "no firstk model" in run("report", tmp_path, "-o", tmp_path / "a.html", code=1)
+    assert "not a firstk model" in run("report", tmp_path, "-o", tmp_path / "a.html", code=1)
 
 
 def test_report_refuses_a_model_saved_from_python(tmp_path):

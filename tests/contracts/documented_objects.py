@@ -59,12 +59,9 @@ from firstk.contracts import AlignmentMethod, Objective, Ordering, Solver
 from firstk.data import load_digits
 from firstk.upgrade.methods import (
     CCA,
-    LambdaOrthogonal,
-    LowRankAffine,
     Procrustes,
     ProcrustesRidge,
     ReducedRank,
-    ResidualMLP,
     Ridge,
     WhitenedRidge,
 )
@@ -99,12 +96,9 @@ if TYPE_CHECKING:  # it is read, not run
     solvers: list[Solver] = [ClosedForm(), Gradient(), QuasiNewton()]
     methods: list[AlignmentMethod] = [
         CCA(),
-        LambdaOrthogonal(),
-        LowRankAffine(),
         Procrustes(),
         ProcrustesRidge(),
         ReducedRank(),
-        ResidualMLP(),
         Ridge(),
         WhitenedRidge(),
     ]

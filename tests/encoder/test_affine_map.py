@@ -1,4 +1,4 @@
-"""Affine maps: their formula, their composition and their cuts, with and without a network."""
+"""Affine maps: their formula, their composition and their cuts."""
 
 from __future__ import annotations
 
@@ -6,25 +6,19 @@ import numpy as np
 import pytest
 
 from firstk.encoder.affine_map import AffineMap
-from firstk.encoder.network import TrainedMLP
 from firstk.exceptions import InvalidInputError
 
 rng = np.random.default_rng(0)
-NETWORK = TrainedMLP(
-    (rng.normal(size=(3, 4)), rng.normal(size=(5, 3))), (rng.normal(size=3), rng.normal(size=5)), False
-)
 X = rng.normal(size=(7, 4))
 
 
-@pytest.fixture(params=[None, NETWORK], ids=["linear", "network"])
-def made(request):
-    return AffineMap(np.arange(4.0), rng.normal(size=(5, 4)), np.arange(5.0), request.param)
+@pytest.fixture
+def made():
+    return AffineMap(np.arange(4.0), rng.normal(size=(5, 4)), np.arange(5.0))
 
 
 def test_formula_composition_and_cut(made):
     expected = np.array([made.weight @ (x - made.mean) + made.offset for x in X])
-    if made.network is not None:
-        expected += NETWORK(X - made.mean)
     np.testing.assert_allclose(made(X, "test"), expected, atol=1e-12)
     M = rng.normal(size=(2, 5))
     np.testing.assert_allclose(made.then(M)(X, "test"), expected @ M.T, atol=1e-12)

@@ -58,6 +58,7 @@ def peak(store, objective, shards):
     return 1024 * kilobytes
 
 
+@pytest.mark.full  # half a minute; and how many chunks are there at a time hangs on what else the machine does
 @pytest.mark.parametrize("objective", ["reconstruction", "fisher"])
 def test_peak_memory_does_not_grow_with_the_rows(store, objective):
     """Four times the rows cost less than two bytes for each row more; a label or a row number would take eight."""

@@ -234,7 +234,7 @@ class Scrambled(Rotation):
         return np.random.default_rng(1).normal(size=(len(Q), 16))
 
 
-def scrambled_or_rotation(method, random_state):
+def scrambled_or_rotation(method):
     return Rotation() if method == "rotation" else Scrambled()
 
 
@@ -261,7 +261,7 @@ def test_a_method_that_judged_queries_clearly_prefer_is_the_one_that_is_saved():
         def old_to_new(self, X):
             return np.random.default_rng(0).normal(size=(len(X), 24))
 
-    def estimator(method, random_state):
+    def estimator(method):
         return Rotation() if method == "rotation" else Noise()
 
     result = evaluate_upgrade(made_upgrade(pairs=300), methods=("auto", "rotation"), estimator=estimator)

@@ -9,18 +9,17 @@ import pytest
 
 from firstk import PrefixAlignment, PrefixEncoder
 from firstk.exceptions import CorruptModelError, InvalidInputError
-from firstk.upgrade.fitted import FittedAlignment
-from firstk.upgrade.methods import CCA, LambdaOrthogonal, Procrustes, ProcrustesRidge, ReducedRank, ResidualMLP, Ridge
+from firstk.upgrade.methods import CCA, Procrustes, ProcrustesRidge, ReducedRank, Ridge
 from upgrade.pairs import cosines, pairs
 
-TRANSLATIONS = [Procrustes(), Ridge(0.1), ProcrustesRidge(0.3), ReducedRank(3, 0.1), LambdaOrthogonal()]
+TRANSLATIONS = [Procrustes(), Ridge(0.1), ProcrustesRidge(0.3), ReducedRank(3, 0.1)]
 METHODS = [*TRANSLATIONS, CCA(0.2, 0.5), CCA(0.2, 1.0, center=True)]
 every_method = pytest.mark.parametrize("method", METHODS, ids=repr)
 
 
 def fitted(method, p=6, q=9, **settings):
     old, new = pairs(p=p, q=q, **settings)
-    return PrefixAlignment(method=method, random_state=0).fit(old, new), old, new
+    return PrefixAlignment(method=method).fit(old, new), old, new
 
 
 @pytest.mark.parametrize("method", TRANSLATIONS, ids=repr)
@@ -104,15 +103,6 @@ def test_a_saved_alignment_is_the_same_to_the_last_bit(tmp_path, method):
     assert again.n_pairs_ == len(old)
     with pytest.raises(InvalidInputError, match="cannot learn on"):
         again.partial_fit(old, new)
-
-
-def test_a_network_is_saved_too(tmp_path):
-    pytest.importorskip("torch")
-    alignment, old, _ = fitted(ResidualMLP(hidden=5, epochs=2))
-    alignment[:4].save(tmp_path / "bent")
-    again = FittedAlignment.load(tmp_path / "bent")
-    np.testing.assert_array_equal(again.encode_old(old), alignment.encode_old(old, 4))
-    np.testing.assert_array_equal(again.old_to_new(old), alignment.old_to_new(old))
 
 
 def test_a_damaged_or_foreign_folder_is_an_error(tmp_path):

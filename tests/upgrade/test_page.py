@@ -95,12 +95,6 @@ def test_tables_fit_the_width(report, browser, tmp_path, width):
     assert WebDriverWait(browser, 10).until(lambda page: page.execute_script(tables) == expected)
 
 
-def test_prices_are_in_the_tables(report):
-    page = render_upgrade(verdict_of(report, Terms(cost_per_million=20, rows=10_000_000)))
-    assert "embedded (and the price)" in page
-    assert "10,000,000 (200)" in page
-
-
 def test_a_page_without_judgements_says_that_it_is_fidelity():
     data = made_upgrade(n=300, queries_old=None, asked=None)
     report = evaluate_upgrade(data, methods=("auto",), estimator=rotation).report

@@ -19,7 +19,6 @@ from firstk.upgrade import prefix_alignment
 from firstk.upgrade.methods import (
     CCA,
     ClosedFormMethod,
-    LowRankAffine,
     Procrustes,
     Ridge,
     WhitenedRidge,
@@ -172,30 +171,14 @@ def test_wrong_parameters_are_errors(settings, message):
         PrefixAlignment(**{"method": "procrustes"} | settings).fit(old, new)
 
 
-def test_methods_that_train_need_the_rows():
-    with pytest.raises(InvalidInputError, match="'low_rank_affine' trains, and needs the rows themselves"):
-        PrefixAlignment(method="low_rank_affine").partial_fit(*pairs(n=100))
-
-
-def test_methods_that_train_are_fitted_and_reproducible():
-    pytest.importorskip("torch")
-    old, new = pairs(n=150)
-    codes = [
-        PrefixAlignment(3, method=LowRankAffine(epochs=3), random_state=4).fit(old, new).encode_old(old)
-        for _ in range(2)
-    ]
-    assert codes[0].tobytes() == codes[1].tobytes()
-    assert codes[0].shape == (150, 3)
-
-
 # -- scikit-learn ----------------------------------------------------------------------------------------------------
 
 
 def test_parameters_copies_and_text():
-    alignment = PrefixAlignment(8, method=CCA(0.3), random_state=1)
+    alignment = PrefixAlignment(8, method=CCA(0.3))
     assert clone(alignment).get_params() == alignment.get_params()
-    assert set(alignment.get_params()) == {"n_components", "method", "random_state", "verbose"}
-    expected = "PrefixAlignment(method=CCA(shrinkage=0.3, power='auto', center=False), n_components=8, random_state=1)"
+    assert set(alignment.get_params()) == {"n_components", "method", "verbose"}
+    expected = "PrefixAlignment(method=CCA(shrinkage=0.3, power='auto', center=False), n_components=8)"
     assert " ".join(repr(alignment).split()) == expected
     for name in ("alignment_", "method_", "choice_", "n_components_", "spectrum_"):
         with pytest.raises(NotFittedError, match="has seen no pairs yet"):

@@ -132,13 +132,13 @@ def test_a_translation_that_queries_chose_is_compared_by_its_cross_fitted_gain()
         (Option(QUERIES, "ridge"), r"Translate new queries into the old space \(ridge\): it gains"),
     ],
 )
-def test_the_verdict_names_the_form_and_prices_re_embedding_against_it(form, words):
+def test_the_verdict_names_the_form_and_compares_re_embedding_with_it(form, words):
     report = record(0.03)
     pools = []
     for pool in report.pools:
         options = [replace(one, option=form) if one.option.translates else one for one in pool.options]
         pools.append(replace(pool, options=tuple(options)))
-    verdict = verdict_of(replace(report, translation=form, pools=tuple(pools)), Terms(cost_per_million=20))
+    verdict = verdict_of(replace(report, translation=form, pools=tuple(pools)))
     assert re.match(words, lines(verdict)[0])
     assert verdict.option == form
     assert f"gains 0.070 (0.060 to 0.080) over translating ({form.name[11:]})" in " ".join(lines(verdict))
@@ -189,11 +189,6 @@ def test_a_budget_for_what_gains_nothing_is_not_spent():
     assert any("No part of the store" in line for line in lines(verdict))
 
 
-def test_prices_are_told_by_what_they_buy():
-    text = " ".join(lines(verdict_of(record(-0.05), Terms(cost_per_million=20, rows=10_000_000))))
-    assert "takes 10,000,000 rows, a price of 200: 20 for each 0.01 of ndcg@10" in text
-
-
 def test_without_judgements_nothing_is_said_on_relevance():
     verdict = verdict_of(record(0.2, judged=False))
     assert verdict.action == "judge"
@@ -221,7 +216,7 @@ def test_without_held_out_searches_nothing_is_said_on_re_embedding():
     assert "Re-embedding" not in text
 
 
-@pytest.mark.parametrize("terms", [{"cost_per_million": -1}, {"budget_rows": 0}, {"rows": 1.5}])
+@pytest.mark.parametrize("terms", [{"budget_rows": 0}, {"rows": 1.5}])
 def test_terms_are_checked(terms):
     with pytest.raises(InvalidInputError, match=next(iter(terms))):
         Terms(**terms)
@@ -286,7 +281,7 @@ def test_re_embedding_that_no_held_out_row_can_score_is_undecided():
     assert verdict_of(replace(report, pools=report.pools[:1], re_embedding=False)).action == STAY
 
 
-@pytest.mark.parametrize("terms", [Terms(), Terms(budget_rows=1000), Terms(cost_per_million=1, retired=True)])
+@pytest.mark.parametrize("terms", [Terms(), Terms(budget_rows=1000), Terms(retired=True)])
 @pytest.mark.parametrize("gain", [-0.05, 0.0, 0.05])
 @pytest.mark.parametrize("pairs", [300, 1000])
 def test_the_answer_has_at_most_three_lines(terms, gain, pairs):

@@ -1,8 +1,8 @@
-"""Data sets and files of vectors: embedded sets, splits, precisions.
+"""Data sets and files of vectors: embedded sets, precisions.
 
-Statistics of the data are in `moments`; dask collections are in `integrations`; synthetic sets and readers of MNIST,
-CIFAR-10 and others from a folder are in `firstk_papers.datasets`. Names are loaded when they are first used: a model
-needs the precisions, and none of the readers.
+Statistics of the data are in `moments`; dask collections are in `integrations`; synthetic sets, splits and readers of
+MNIST, CIFAR-10 and others from a folder are in `firstk_papers.datasets`. Names are loaded when they are first used: a
+model needs the precisions, and none of the readers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from firstk.data.precision import read_precision as read_precision
     from firstk.data.precision import resolve_precision as resolve_precision
     from firstk.data.sets import ImageSet, LabelledEmbeddings, LabelledTexts
-    from firstk.data.splits import Split, split
     from firstk.data.stamp import CodeStamp as CodeStamp
     from firstk.data.stores import find_store as find_store
 
@@ -25,10 +24,8 @@ __all__ = [
     "ImageSet",
     "LabelledEmbeddings",
     "LabelledTexts",
-    "Split",
     "load_banking",
     "load_digits",
-    "split",
 ]
 
 __getattr__, __dir__ = lazy_names(
@@ -37,7 +34,6 @@ __getattr__, __dir__ = lazy_names(
         "firstk.data.embedded": ["load_banking", "load_digits"],
         "firstk.data.precision": ["Precision", "read_precision", "resolve_precision"],
         "firstk.data.sets": ["ImageSet", "LabelledEmbeddings", "LabelledTexts"],
-        "firstk.data.splits": ["Split", "split"],
         "firstk.data.stamp": ["CodeStamp"],
         "firstk.data.stores": ["find_store"],
     },

@@ -15,7 +15,6 @@ __getattr__, __dir__ = lazy_names(
         "firstk.encoder.fitted": ["SEARCH_METRIC", "FittedEncoder", "check_fitted"],
         "firstk.encoder.affine_map": ["AffineMap"],
         "firstk.encoder.code_map": ["CodeMap"],
-        "firstk.encoder.network": ["TrainedMLP", "restore_mlp"],
         "firstk.encoder.storage.folder": ["ALIGNMENT", "check_target", "read_extra_bytes", "read_model", "write_model"],
     },
 )
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from firstk.encoder.fitted import SEARCH_METRIC as SEARCH_METRIC
     from firstk.encoder.fitted import FittedEncoder as FittedEncoder
     from firstk.encoder.fitted import check_fitted as check_fitted
-    from firstk.encoder.network import TrainedMLP as TrainedMLP
-    from firstk.encoder.network import restore_mlp as restore_mlp
     from firstk.encoder.storage.folder import ALIGNMENT as ALIGNMENT
     from firstk.encoder.storage.folder import check_target as check_target
     from firstk.encoder.storage.folder import read_extra_bytes as read_extra_bytes

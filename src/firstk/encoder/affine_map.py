@@ -1,4 +1,4 @@
-"""An affine map between two spaces of vectors, with a network beside it where one was trained; numpy only."""
+"""An affine map between two spaces of vectors; numpy only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 
 from firstk._base.array_types import MatrixLike
 from firstk._base.checks import check_matrix
-from firstk.encoder.network import TrainedMLP
 
 # Entries of a block of rows: the centred copy of the input stays this small.
 _BLOCK_ENTRIES = 4_000_000
@@ -16,21 +15,18 @@ _BLOCK_ENTRIES = 4_000_000
 
 @dataclass(frozen=True, eq=False)
 class AffineMap:
-    """``y = weight (x - mean) + offset``, plus ``network(x - mean)`` where there is one.
+    """``y = weight (x - mean) + offset``.
 
     Attributes
     ----------
     mean : ndarray of shape (p,)
     weight : ndarray of shape (d, p)
     offset : ndarray of shape (d,)
-    network : TrainedMLP or None
-        From width p to width d.
     """
 
     mean: np.ndarray
     weight: np.ndarray
     offset: np.ndarray
-    network: TrainedMLP | None = None
 
     def __post_init__(self) -> None:
         for name in ("mean", "weight", "offset"):  # one layout, so that a map that was saved has the same last bits
@@ -54,35 +50,18 @@ class AffineMap:
         step = max(1, _BLOCK_ENTRIES // self.p)
         for start in range(0, len(X), step):
             rows = slice(start, start + step)
-            centred = X[rows] - mean
-            np.matmul(centred, weight.T, out=Y[rows])
+            np.matmul(X[rows] - mean, weight.T, out=Y[rows])
             Y[rows] += offset
-            if self.network is not None:
-                Y[rows] += self.network(centred)
         return Y
 
     def then(self, matrix: np.ndarray) -> AffineMap:
         """Return this map followed by ``y -> matrix y``."""
-        return replace(
-            self,
-            weight=matrix @ self.weight,
-            offset=matrix @ self.offset,
-            network=None if self.network is None else _last_layer(self.network, lambda part: matrix @ part),
-        )
+        return replace(self, weight=matrix @ self.weight, offset=matrix @ self.offset)
 
     def cut(self, k: int) -> AffineMap:
         """Return the map to the first k coordinates."""
-        network = None if self.network is None else _last_layer(self.network, lambda part: part[:k])
-        return replace(self, weight=self.weight[:k], offset=self.offset[:k], network=network)
+        return replace(self, weight=self.weight[:k], offset=self.offset[:k])
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays that are saved."""
-        own = {"mean": self.mean, "weight": self.weight, "offset": self.offset}
-        return own if self.network is None else own | self.network.arrays()
-
-
-def _last_layer(network: TrainedMLP, change: object) -> TrainedMLP:
-    """Return a network whose last layer is changed; it must not scale its output to unit norm."""
-    *weights, W = network.weights
-    *biases, b = network.biases
-    return TrainedMLP((*weights, change(W)), (*biases, change(b)), network.normalize)  # type: ignore[operator]
+        return {"mean": self.mean, "weight": self.weight, "offset": self.offset}

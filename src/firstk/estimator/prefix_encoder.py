@@ -12,7 +12,6 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
@@ -44,7 +43,6 @@ from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
 from firstk.encoder.profile import RowProfile
 from firstk.encoder.storage.folder import read_extra_bytes
-from firstk.encoder.storage.hub import local_folder, upload
 from firstk.estimator.auto import MOST_ROWS
 from firstk.estimator.check import TOLERANCE, CheckReport, NewRows, check_rows, rows_and_labels
 from firstk.estimator.familiar_names import FamiliarNames
@@ -985,63 +983,6 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
                     f"fitted on {record.rows} of {encoder.p}. Save the model again."
                 )
         return loaded
-
-    def save_pretrained(
-        self,
-        save_directory: str | Path,
-        *,
-        curve: PrefixCurve | None = None,
-        source_model: str | None = None,
-        extra: Mapping[str, str | bytes] | None = None,
-        moments: bool = False,
-    ) -> Path:
-        """Do what ``save`` does, under the name that Hugging Face libraries use."""
-        return self.save(save_directory, curve=curve, source_model=source_model, extra=extra, moments=moments)
-
-    @classmethod
-    def from_pretrained(
-        cls,
-        name_or_path: str | Path,
-        *,
-        revision: str | None = None,
-        cache_dir: str | Path | None = None,
-        token: str | bool | None = None,
-        local_files_only: bool = False,
-        module: nn.Module | None = None,
-    ) -> Self:
-        """Load from a folder, or from a repository of the Hugging Face Hub where there is no such folder.
-
-        Parameters
-        ----------
-        name_or_path : path or str
-            A folder, or a repository such as "someone/short-embeddings", of which config.json, model.safetensors and
-            README.md are fetched and nothing else. Needs the extra "hub".
-        revision : str, optional
-            Branch, tag or commit.
-        cache_dir, token, local_files_only
-            As in ``huggingface_hub.snapshot_download``.
-        module : torch module, optional
-            As in ``load``.
-        """
-        folder = local_folder(
-            name_or_path, revision=revision, cache_dir=cache_dir, token=token, local_files_only=local_files_only
-        )
-        return cls.load(folder, module, moments=(folder / MOMENTS).is_file())  # repositories are fetched without them
-
-    def push_to_hub(
-        self,
-        repo_id: str,
-        *,
-        private: bool | None = None,
-        token: str | bool | None = None,
-        commit_message: str = "Save a firstk encoder",
-        curve: PrefixCurve | None = None,
-        source_model: str | None = None,
-    ) -> str:
-        """Save into a repository of the Hugging Face Hub, made if it does not exist, and return its address."""
-        with TemporaryDirectory() as folder:
-            saved = self.save(Path(folder) / "model", curve=curve, source_model=source_model)
-            return upload(saved, repo_id, private=private, token=token, commit_message=commit_message)
 
     # -- exports ---------------------------------------------------------------------------------------------
 

@@ -99,11 +99,9 @@ def export_translation(
     unit = fitted_alignment.unit_new if direction == "old_to_new" else fitted_alignment.unit_old
     graph = _Graph(onnx, np.float64)
     x = graph.cast("vectors", np.float64, to="exact")
-    centred = graph.step("Sub", x, graph.constant("mean", chosen.mean), to="centred")
-    y = graph.product(centred, graph.constant("weight", chosen.weight), chosen.p, to="product")
+    y = graph.step("Sub", x, graph.constant("mean", chosen.mean), to="centred")
+    y = graph.product(y, graph.constant("weight", chosen.weight), chosen.p, to="product")
     y = graph.step("Add", y, graph.constant("offset", chosen.offset), to="moved")
-    if chosen.network is not None:
-        y = graph.step("Add", y, _layers(graph, chosen.network, centred), to="bent")
     if unit:
         y = graph.unit_rows(y, to="unit")
     graph.cast(y, np.float32, to="translated")

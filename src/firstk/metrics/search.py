@@ -19,7 +19,7 @@ from firstk.metrics._sweep import nearest
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class Judgements:
     """Checked judgements: one gain for each key, and each query that has any."""
 
     queries: np.ndarray  # (q,) rows of the judged queries, ascending
@@ -56,7 +56,7 @@ class Measure:
     """
 
     earned: Callable[[np.ndarray], np.ndarray]
-    possible: Callable[[Judged, int], np.ndarray]
+    possible: Callable[[Judgements, int], np.ndarray]
     ordered: bool = True
 
 
@@ -64,7 +64,7 @@ def _discounted(found: np.ndarray) -> np.ndarray:
     return found @ (1.0 / np.log2(np.arange(2, found.shape[1] + 2)))
 
 
-def _best_discounted(judged: Judged, at: int) -> np.ndarray:
+def _best_discounted(judged: Judgements, at: int) -> np.ndarray:
     """Largest possible DCG of each judged query: its relevances in descending order."""
     place, rank, gains = judged.by_query()
     parts = np.where(rank < at, gains / np.log2(rank + 2.0), 0.0)
@@ -76,7 +76,7 @@ def _reciprocal(found: np.ndarray) -> np.ndarray:
     return np.where(hits.any(axis=1), 1.0 / (hits.argmax(axis=1) + 1.0), 0.0)
 
 
-def _relevant(judged: Judged, at: int) -> np.ndarray:
+def _relevant(judged: Judgements, at: int) -> np.ndarray:
     place, _, gains = judged.by_query()
     return np.bincount(place, weights=gains > 0, minlength=len(judged.queries))
 
@@ -221,7 +221,7 @@ def search_per_query(
 def _scored(
     Z_docs: np.ndarray,
     Z_queries: np.ndarray,
-    judged: Judged,
+    judged: Judgements,
     kind: Measure,
     at: int,
     ks: np.ndarray,
@@ -290,12 +290,12 @@ def check_judgements(judgements: ArrayLike, n_docs: int, n_queries: int, owner: 
     return np.column_stack([query, doc, table[:, 2]]).astype(np.int64)
 
 
-def judged_of(table: np.ndarray, n_docs: int) -> Judged:
+def judged_of(table: np.ndarray, n_docs: int) -> Judgements:
     """Return checked judgements by query; see `check_judgements`."""
     keys = table[:, 0] * n_docs + table[:, 1]
     order = np.argsort(keys)
     # A negative relevance (spam, in some collections) earns nothing, as in trec_eval.
-    return Judged(np.unique(table[:, 0]), keys[order], np.maximum(table[order, 2], 0).astype(np.float64), n_docs)
+    return Judgements(np.unique(table[:, 0]), keys[order], np.maximum(table[order, 2], 0).astype(np.float64), n_docs)
 
 
 def _check_own(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,10 @@ from firstk._base.rows import unit_rows
 from firstk.data.files import VectorTable, open_vectors
 from firstk.encoder import FittedEncoder
 from firstk.estimator import Wish, encoding_of
-from firstk.exceptions import CorruptModelError, InvalidInputError
+from firstk.exceptions import InvalidInputError
 from firstk.search.codes.index import CodeIndex
 from firstk.search.funnel.index import FunnelIndex
+from firstk.search.index_file import BYTES_FORMAT, FORMAT, kind_of_index
 from firstk.search.moving.sources import FileSource
 from firstk.search.stores import check_store, connect, is_address
 from firstk.search.stores.contract import Engine, Id, Request
@@ -81,7 +82,8 @@ def ask(
             return _of_store(engine, queries, limit, model, shortlist)
     if shortlist is not None:
         raise InvalidInputError("A shortlist is rescored by a store that holds two lengths. Leave 'shortlist' out.")
-    if (index := _index(source)) is not None:
+    if (kind := kind_of_index(source)) is not None:
+        index: CodeIndex | FunnelIndex = {BYTES_FORMAT: CodeIndex, FORMAT: FunnelIndex}[kind].load(source)  # type: ignore[attr-defined]
         found = index.search(queries.read().vectors, limit)
         return Found(found.ids.tolist(), found.scores.tolist(), f"'{source}'")
     return _of_file(source, queries, limit, model, ids, vectors)
@@ -111,19 +113,6 @@ def _of_store(
 def _higher_is_better(ids: list[list[Id]], scores: list[list[float]], metric: str, place: str) -> Found:
     sign = -1.0 if metric == "l2" else 1.0
     return Found(ids, [[sign * score for score in one] for one in scores], place)
-
-
-def _index(source: str | Path) -> Any:
-    """Return the saved index of a path; None where it is none."""
-    if not Path(source).is_file() or Path(source).suffix == ".parquet":
-        return None
-    for kind in (CodeIndex, FunnelIndex):
-        try:
-            return kind.load(source)
-        except CorruptModelError as error:
-            if "is not a firstk index" not in str(error) and "Read it with" not in str(error):
-                raise
-    return None
 
 
 def _of_file(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,16 @@ def write_index(
     with atomic_file(path, "An index", durable=True) as temporary, temporary.open("wb") as file:
         file.writelines(tensors.sealed(arrays, header))
     return Path(path).resolve()
+
+
+def kind_of_index(path: str | Path) -> str | None:
+    """Return the format of a saved index, by the header of the file; None where it is none."""
+    from safetensors import SafetensorError, safe_open
+
+    with suppress(SafetensorError, OSError), safe_open(path, framework="numpy") as content:
+        found = (content.metadata() or {}).get("format")
+        return found if found in _OWNERS else None
+    return None
 
 
 def read_index(path: str | Path, kind: str = FORMAT) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

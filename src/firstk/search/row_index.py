@@ -60,22 +60,6 @@ class SearchResult:
         return f"SearchResult({n} neighbors of {m} queries, {self.fraction:.1%} of brute force's multiply-adds)"
 
 
-class WriteLock:
-    """A lock among the writers of an index; a copy or a pickle of the index has a lock of its own."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
-
-    def __reduce__(self) -> tuple[type[WriteLock], tuple[()]]:
-        return WriteLock, ()
-
-
 class RowsAndIds:
     """Columns of rows, among them their int64 "ids", which do not change while the store is read.
 
@@ -137,7 +121,13 @@ class RowIndex:
 
     def __init__(self, state: Any):
         self._state = state
-        self._writing = WriteLock()
+        self._writing = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:  # a copy has a lock of its own
+        return {name: part for name, part in vars(self).items() if name != "_writing"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _writing=threading.Lock())
 
     def __len__(self) -> int:
         return len(self._state)

@@ -24,7 +24,7 @@ import numpy as np
 from firstk._base.json_records import settings_of
 from firstk._base.progress import Verbose, progress_bar
 from firstk._base.rows import unit_rows
-from firstk.contracts import AlignmentMethod, AlignmentRows
+from firstk.contracts import AlignmentMethod
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import MeanScore, resampled_scores
 from firstk.moments import CrossMoments, RowSample, row_priorities
@@ -108,7 +108,6 @@ def choose(
     sample: RowSample,
     *,
     unit: bool = False,
-    seed: int = 0,
     verbose: Verbose = False,
 ) -> tuple[AlignmentMethod, AlignmentChoice]:
     """Return the best candidate of all methods, its settings settled, and the record of the choice.
@@ -126,8 +125,6 @@ def choose(
         Of these pairs: "left" are old vectors, "right" new ones, maybe "weight".
     unit : bool
         Whether translations are scaled to unit norm.
-    seed : int
-        For methods that train.
     verbose : bool or "auto"
     """
     candidates = [candidate for method in methods for candidate in method.candidates()]
@@ -140,21 +137,21 @@ def choose(
             fold = _Fold(moments, sample, rows)
             weights.append(fold.weight)
             for i, candidate in enumerate(candidates):
-                scores[i].append(fold.scores(candidate, seed))
+                scores[i].append(fold.scores(candidate))
                 done()
     table = np.array([np.concatenate(part) for part in scores])  # (candidates, held-out rows, ranks and temperatures)
     weight = np.concatenate(weights)
     means = np.einsum("crj,r->cj", table, weight / weight.sum())
     at = means[:, 1:].argmax(axis=1)
     values = MeanScore(np.take_along_axis(table[:, :, 1:], at[:, None, None], axis=2)[:, :, 0].T, weights=weight)
-    score, draws = values.score(), resampled_scores(values, resamples=DRAWS, random_state=seed).T
+    score, draws = values.score(), resampled_scores(values, resamples=DRAWS, random_state=0).T
     found = select(score, draws, most=0.0)
     level = np.flatnonzero(found.level)
     if len(level) > 1:  # by squared errors of translations, in parts of the variance of new vectors
         missed = np.zeros(len(candidates))
         for rows in folds:
             fold = _Fold(moments, sample, rows)
-            missed[level] += [fold.error(candidates[i], unit, seed) for i in level]
+            missed[level] += [fold.error(candidates[i], unit) for i in level]
         order = np.round(missed / (np.trace(moments.new_scatter) * weight.sum()), 9)
         found = select(score, draws, order=order, most=0.0)
     chosen = found.chosen
@@ -205,23 +202,15 @@ class _Fold:
 
     def __init__(self, moments: CrossMoments, sample: RowSample, rows: np.ndarray):
         held = sample.take(rows)
-        self.sample, self.rows = sample, rows
         self.old, self.new = held["left"], held["right"]
         weight = held.get("weight")
         self.weight = np.ones(len(rows)) if weight is None else weight
         part = CrossMoments().update(self.old, self.new, weight)
         self.moments = moments.without(part)
 
-    def training_rows(self, candidate: AlignmentMethod, seed: int) -> AlignmentRows | None:
-        """Return the rows of the sample that are not held out, for a method that trains."""
-        if not candidate.trains:
-            return None
-        rest = self.sample.take(np.setdiff1d(np.arange(len(self.sample)), self.rows))
-        return AlignmentRows(rest["left"], rest["right"], rest.get("weight"), seed)
-
-    def scores(self, candidate: AlignmentMethod, seed: int) -> np.ndarray:
+    def scores(self, candidate: AlignmentMethod) -> np.ndarray:
         """Return, for each held-out row, its own text's reciprocal rank and log-probability at each temperature."""
-        encode_old, encode_new = candidate.comparing(self.moments, self.training_rows(candidate, seed))
+        encode_old, encode_new = candidate.comparing(self.moments)
         old = unit_rows(encode_old(self.old, "choose"))
         new = unit_rows(encode_new(self.new, "choose"))
         cosines = new @ old.T
@@ -229,9 +218,9 @@ class _Fold:
         ranks = 1.0 / (1.0 + (cosines > own).sum(axis=1))
         return np.column_stack([ranks, own_log_probabilities(cosines)])
 
-    def error(self, candidate: AlignmentMethod, unit: bool, seed: int) -> float:
+    def error(self, candidate: AlignmentMethod, unit: bool) -> float:
         """Return the weighted sum of squared distances of held-out new vectors from the translations of their texts."""
-        translation = candidate.translating(self.moments, self.training_rows(candidate, seed))
+        translation = candidate.translating(self.moments)
         found = translation(self.old, "choose")
         return float(self.weight @ np.square((unit_rows(found) if unit else found) - self.new).sum(axis=1))
 

@@ -68,8 +68,7 @@ Methods = Annotated[
     typer.Option(
         "--methods",
         help="Methods to compare, with commas: the first is taken unless your judgements clearly prefer another. If "
-        "not given: auto, those that it chooses among, and procrustes. Those that iterate (residual_mlp, "
-        "low_rank_affine, lambda_orthogonal) take minutes.",
+        "not given: auto, those that it chooses among, and procrustes.",
     ),
 ]
 BudgetRows = Annotated[

@@ -76,9 +76,9 @@ class UpgradeResult:
     worth: np.ndarray
 
 
-def prefix_alignment(method: Any, random_state: int) -> PrefixAlignment:
+def prefix_alignment(method: Any) -> PrefixAlignment:
     """Return an unfitted alignment by a method or its name."""
-    return PrefixAlignment(method=method, random_state=random_state, verbose=False)
+    return PrefixAlignment(method=method, verbose=False)
 
 
 def evaluate_upgrade(
@@ -89,7 +89,7 @@ def evaluate_upgrade(
     random_state: int = 0,
     re_embedding: bool = True,
     learning: bool = True,
-    estimator: Callable[[Any, int], Any] = prefix_alignment,
+    estimator: Callable[[Any], Any] = prefix_alignment,
     progress: Progress = lambda step: None,
 ) -> UpgradeResult:
     """Score staying, translating, re-embedding and mixes of them by the same searches.
@@ -103,13 +103,13 @@ def evaluate_upgrade(
     shares : sequence of float
         Shares of the rows to embed anew.
     random_state : int
-        Of the held-out pairs, of the draws, and of fits that need one.
+        Of the held-out pairs and of the draws.
     re_embedding : bool
         Score re-embedding among held-out pairs, too; without it, and where the whole store can be searched, nothing is
         held out and one fit does.
     learning : bool
         Score the translation over the number of pairs, too.
-    estimator : callable (method, random_state) -> unfitted alignment
+    estimator : callable (method) -> unfitted alignment
     progress : callable (str) -> None
         Told the name of each step.
 
@@ -120,7 +120,7 @@ def evaluate_upgrade(
     names = tuple(USUAL if methods is None else methods)
     if not names:
         raise InvalidInputError("evaluate_upgrade takes at least one method, such as methods=['auto']. Got none.")
-    fit = _Fits(data, estimator, random_state, progress)
+    fit = _Fits(data, estimator, progress)
     everything = np.arange(len(data.new))
     kept, held = split_pairs(len(data.new), random_state)
     store = searches_in(data, np.arange(len(data.old))) if data.judged and not data.complete else None
@@ -171,8 +171,7 @@ class _Fits:
     """Alignments by method and pairs, each fitted once; "auto" knows the best settings of what it tried."""
 
     data: UpgradeData
-    estimator: Callable[[Any, int], Any]
-    random_state: int
+    estimator: Callable[[Any], Any]
     progress: Progress
     known: dict[tuple[str, bytes], Any] = field(default_factory=dict)
 
@@ -183,7 +182,7 @@ class _Fits:
             old, new = self.data.old[self.data.paired[pairs]], self.data.new[pairs]
             choice = getattr(self.known.get((AUTO, pairs.tobytes())), "choice_", None)
             settled = None if choice is None else choice.best_of(method)
-            self.known[key] = found = self.estimator(settled or method, self.random_state).fit(old, new)
+            self.known[key] = found = self.estimator(settled or method).fit(old, new)
             self.known.setdefault((method_of(found), pairs.tobytes()), found)
         return self.known[key]
 

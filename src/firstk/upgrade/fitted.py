@@ -15,7 +15,7 @@ from firstk._base.arrays import under, within
 from firstk._base.checks import bad_parameter, check_choice, check_prefix
 from firstk._base.rows import unit_rows
 from firstk.contracts import AlignmentSolution
-from firstk.encoder import ALIGNMENT, AffineMap, CodeMap, TrainedMLP, read_model, restore_mlp, write_model
+from firstk.encoder import ALIGNMENT, AffineMap, CodeMap, read_model, write_model
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
 
 _MAPS = ("old_to_new", "new_to_old", "encode_old", "encode_new")
@@ -158,12 +158,9 @@ class FittedAlignment:
         extra : mapping of str or bytes, optional
             What further files hold, by name.
         """
-        solution = self.solution
-        layers = {name: len(net.weights) for name in _MAPS if (net := getattr(solution, name).network) is not None}
         config = dict(self.config) | {
             "widths": {"old": self.p, "new": self.q, "code": self.d},
             "unit": {"old": self.unit_old, "new": self.unit_new},
-            "layers": layers,
         }
         return write_model(path, config, self._arrays(), card=_card(self), extra=extra, format=ALIGNMENT)
 
@@ -172,10 +169,10 @@ class FittedAlignment:
         """Read an alignment from a folder; raise CorruptModelError for a damaged or foreign one."""
         config, stored = read_model(path, ALIGNMENT)
         try:
-            widths, unit, layers = (config.pop(name) for name in ("widths", "unit", "layers"))
+            widths, unit = (config.pop(name) for name in ("widths", "unit"))
             p, q, d = (int(widths[name]) for name in ("old", "new", "code"))
             shapes = {"old_to_new": (q, p), "new_to_old": (p, q), "encode_old": (d, p), "encode_new": (d, q)}
-            maps = {name: _map(within(stored, name), shapes[name], layers.get(name), path) for name in _MAPS}
+            maps = {name: _map(within(stored, name), shapes[name]) for name in _MAPS}
             spectrum = stored["spectrum"]
             if spectrum.shape != (d,) or not np.isfinite(spectrum).all():
                 raise ValueError(f"its spectrum has shape {spectrum.shape}, and the code {d} coordinates")
@@ -192,20 +189,15 @@ class FittedAlignment:
         return {name: np.ascontiguousarray(part) for name, part in made.items()}
 
 
-def _map(stored: dict[str, np.ndarray], shape: tuple[int, int], layers: int | None, path: str | Path) -> AffineMap:
+def _map(stored: dict[str, np.ndarray], shape: tuple[int, int]) -> AffineMap:
     mean, weight, offset = (stored.pop(name) for name in ("mean", "weight", "offset"))
     if (weight.shape, mean.shape, offset.shape) != (shape, shape[1:], shape[:1]):
         raise ValueError(f"a map has shape {weight.shape}, and {shape} is needed")
     if not all(part.dtype == np.float64 and np.isfinite(part).all() for part in (mean, weight, offset)):
         raise ValueError("a map holds numbers that are not finite, or not float64")
-    network: TrainedMLP | None = None
-    if layers is not None:
-        network = restore_mlp(stored, path, layers=int(layers), p=shape[1], normalize=False)
-        if network.width != shape[0]:
-            raise ValueError(f"a network has {network.width} outputs, and {shape[0]} are needed")
-    elif stored:
+    if stored:
         raise ValueError(f"it holds arrays that belong nowhere: {', '.join(sorted(stored))}")
-    return AffineMap(mean, weight, offset, network)
+    return AffineMap(mean, weight, offset)
 
 
 def _card(alignment: FittedAlignment) -> str:

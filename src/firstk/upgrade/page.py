@@ -11,7 +11,7 @@ from firstk.advice.report.html import Html, document, element, joined, paragraph
 from firstk.quality import CONFIDENCE, Difference
 from firstk.upgrade.records import HELD_OUT, STAY, STORE, Pool
 from firstk.upgrade.verdict import Verdict
-from firstk.upgrade.words import INTERVAL, answer, explanation, heading, money, notes
+from firstk.upgrade.words import INTERVAL, answer, explanation, heading, notes
 from firstk.words import interval_term, metric_of
 
 # Size of a drawing, and the room around what it draws.
@@ -24,7 +24,7 @@ def render_upgrade(verdict: Verdict, *, commands: Sequence[str] = ()) -> str:
     Parameters
     ----------
     verdict : Verdict
-        What `verdict_of` says of it, with the record; with prices in its terms, the tables have them.
+        What `verdict_of` says of it, with the record.
     commands : sequence of str
         Commands that do what the verdict says.
     """
@@ -85,16 +85,13 @@ def _options(pool: Pool, verdict: Verdict) -> Html:
     drawn = [one.gain for one in pool.options if one.gain is not None]
     cells = []
     for one in pool.options:
-        price = terms.price(one.option, rows)
-        embedded = f"{terms.embedded(one.option, rows):,}" + ("" if price is None else f" ({money(price)})")
         score = f"{one.score.value:.3f} ({one.score.low:.3f} to {one.score.high:.3f})"
         gain: object = ""
         if one.gain is not None:
             gain = (_signed(one.gain), _drawing(one.gain, drawn, chosen=one.option == verdict.option))
         name = one.option.name + (" (saved)" if one is pool.translation else "")
-        cells.append([name, score, gain, embedded])
-    priced = "" if terms.cost_per_million is None else " (and the price)"
-    heads = ["option", f"score ({INTERVAL})", f"more than staying ({INTERVAL})", f"embedded{priced}"]
+        cells.append([name, score, gain, f"{terms.embedded(one.option, rows):,}"])
+    heads = ["option", f"score ({INTERVAL})", f"more than staying ({INTERVAL})", "embedded"]
     table = _table(heads, cells, element("caption", metric_of(verdict.report.metric).name))
     whole = element("div", table, class_="scroll whole options", role="region", tabindex=0, aria_label=title)
     return element("section", element("h2", title), paragraphs(text), whole)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
 
 from firstk._base import arrays
 from firstk._base.array_types import MatrixLike
@@ -27,7 +26,7 @@ from firstk._base.checks import (
 from firstk._base.json_records import from_plain, settings_of, to_plain
 from firstk._base.progress import Verbose, progress_bar
 from firstk._base.rows import is_sparse
-from firstk.contracts import AlignmentMethod, AlignmentRows, MethodName
+from firstk.contracts import AlignmentMethod, MethodName
 from firstk.encoder import read_extra_bytes
 from firstk.exceptions import AlignmentWarning, CorruptModelError, InvalidInputError
 from firstk.moments import CrossMoments, check_two_sides, chunk_rows
@@ -63,11 +62,9 @@ class PrefixAlignment(BaseEstimator):
     n_components : int, optional
         Width of the shared code; all coordinates if not given.
     method : str or object
-        "procrustes", "ridge", "procrustes_ridge", "reduced_rank", "cca", "low_rank_affine", "residual_mlp",
-        "lambda_orthogonal", or an object with settings, such as ``CCA(shrinkage=0.3)``. "auto" chooses among the
-        closed forms and their settings on held-out pairs; the settings of a named method are chosen alike.
-    random_state : int, optional
-        Seed of methods that train; closed forms draw nothing at random.
+        "procrustes", "ridge", "procrustes_ridge", "reduced_rank", "cca", "whitened_ridge", or an object with settings,
+        such as ``CCA(shrinkage=0.3)``: closed forms all, which draw nothing at random. "auto" chooses among them and
+        their settings on held-out pairs; the settings of a named method are chosen alike.
     verbose : bool or "auto"
         Show progress. "auto" shows what takes longer than two seconds, on a terminal or in a notebook.
 
@@ -102,12 +99,10 @@ class PrefixAlignment(BaseEstimator):
         n_components: int | None = None,
         *,
         method: MethodName | AlignmentMethod = "auto",
-        random_state: int | np.random.RandomState | None = None,
         verbose: Verbose = "auto",
     ):
         self.n_components = n_components
         self.method = method
-        self.random_state = random_state
         self.verbose = verbose
 
     # -- fitting ---------------------------------------------------------------------------------------------
@@ -123,11 +118,7 @@ class PrefixAlignment(BaseEstimator):
         """
         methods = self._methods()
         statistics = self._accumulated(old, new, sample_weight, "fit")
-        rows = None
-        if any(method.trains for method in methods):
-            a, b = check_two_sides(old, new, "PrefixAlignment.fit")
-            rows = AlignmentRows(a, b, check_weights(sample_weight, len(a), "PrefixAlignment.fit"))
-        self._solve(methods, statistics, rows)
+        self._solve(methods, statistics)
         self._statistics = statistics  # after it: a fit that fails leaves what was there before
         return self
 
@@ -136,12 +127,12 @@ class PrefixAlignment(BaseEstimator):
 
         The cost is one pass over the batch; the alignment is solved when it is next asked for.
         """
-        self._check_learns_on("partial_fit")
+        self._check_learns_on()
         return self._learn(self._accumulated(old, new, sample_weight, "partial_fit"))
 
     def merge(self, other: PrefixAlignment) -> PrefixAlignment:
         """Take in what another alignment has seen, exactly as if its pairs had been seen here."""
-        self._check_learns_on("merge")
+        self._check_learns_on()
         if not isinstance(other, PrefixAlignment) or not hasattr(other, "_statistics"):
             raise InvalidInputError(
                 "merge takes a PrefixAlignment that has seen data and holds its moments: a fitted one, not one that "
@@ -169,15 +160,13 @@ class PrefixAlignment(BaseEstimator):
             return dask.accumulate_paired(sides[0], sides[1], sample_weight, owner)
         return accumulate(old, new, sample_weight, owner, check_verbose(self.verbose, _OWNER))
 
-    def _solve(self, methods: list[AlignmentMethod], moments: CrossMoments, rows: AlignmentRows | None = None) -> None:
+    def _solve(self, methods: list[AlignmentMethod], moments: CrossMoments) -> None:
         moments.check_enough("PrefixAlignment.fit")
         verbose = check_verbose(self.verbose, _OWNER)
-        trains = any(method.trains for method in methods)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1)) if trains else 0
         choice, method = None, methods[0]
         unit_old, unit_new = moments.unit_norms
         if len(methods) > 1 or len(method.candidates()) > 1:
-            method, choice = choose(methods, moments, moments.sample, unit=unit_new, seed=seed, verbose=verbose)
+            method, choice = choose(methods, moments, moments.sample, unit=unit_new, verbose=verbose)
         if not moments.correlated or (choice is not None and choice.at_chance):
             what = "their cross-covariance is no larger than that of unrelated rows would be"
             if choice is not None and choice.at_chance:
@@ -189,9 +178,7 @@ class PrefixAlignment(BaseEstimator):
                 f"Old and new vectors do not seem to be of the same texts: {what}. Check that row i of both is the "
                 "same text, in the same order; or give more pairs."
             )
-        if rows is not None:
-            rows = replace(rows, seed=seed, verbose=verbose)
-        solution = method.solve(moments, rows)
+        solution = method.solve(moments)
         if method.name in (Procrustes.name, ProcrustesRidge.name):
             rank, most = round(np.square(rotation(moments)[0]).sum()), min(moments.p, moments.q)
             if rank < most:
@@ -222,14 +209,8 @@ class PrefixAlignment(BaseEstimator):
 
     # -- state -----------------------------------------------------------------------------------------------
 
-    def _check_learns_on(self, what: str | None = None) -> None:
-        """Raise for an alignment that holds no moments, or (of what streams pairs) a method that needs the pairs."""
-        trained = [] if what is None else [method for method in self._methods() if method.trains]
-        if trained:
-            raise InvalidInputError(
-                f"Method '{trained[0].name}' trains, and needs the rows themselves: {what} keeps moments only. Call "
-                "fit with all pairs, or take a closed form such as method='cca'."
-            )
+    def _check_learns_on(self) -> None:
+        """Raise for an alignment that holds no moments."""
         if hasattr(self, "_solved") and not hasattr(self, "_statistics"):
             raise InvalidInputError(
                 "This PrefixAlignment was cut, or loaded without its moments, and cannot learn on. Save it with "

@@ -5,14 +5,12 @@ They are saved with the alignment as upgrade.json, and read anywhere, without th
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
-from firstk._base.json_records import Allowed, Count, Name, Share, check_fields, from_json, to_plain
+from firstk._base.json_records import Allowed, Count, JsonRecord, Name, Share, check_fields
 from firstk.quality import Difference
 
-FORMAT = "firstk.Upgrade/1"
 FILE = "upgrade.json"
 # What can be done, in the order in which tables show it.
 STAY, TRANSLATE, QUERIES, MIX, RE_EMBED = "stay", "translate", "translate queries", "mix", "re-embed"
@@ -162,7 +160,7 @@ class PairsPoint:
 
 
 @dataclass(frozen=True)
-class UpgradeReport:
+class UpgradeReport(JsonRecord):
     """All that is known of an upgrade.
 
     Attributes
@@ -196,6 +194,9 @@ class UpgradeReport:
         What the order of re-embedding gains over a random one, on average over the shares.
     """
 
+    FORMAT: ClassVar[str] = "firstk.Upgrade/1"
+    AGAIN: ClassVar[str] = "run 'firstk align' again"
+
     metric: Name
     judged: bool
     rows: Count
@@ -228,12 +229,3 @@ class UpgradeReport:
         """Re-embedding of all rows, among held-out pairs; None where it has no score."""
         pool = self.pool(HELD_OUT)
         return None if pool is None else pool.find(RE_EMBED)
-
-    def to_json(self) -> str:
-        """Write as JSON text, from which `from_json` makes an equal report."""
-        return json.dumps({"format": FORMAT, **to_plain(self)}, allow_nan=False, ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> UpgradeReport:
-        """Read what `to_json` wrote; anything else raises an error."""
-        return from_json(cls, text, FORMAT, again="run 'firstk align' again")

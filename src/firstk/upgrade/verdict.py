@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import ceil
 
-from firstk._base.checks import bad_parameter, check_count, is_real
+from firstk._base.checks import check_count
 from firstk.quality import ROUNDING, TOLERANCE, Difference
 from firstk.upgrade.records import HELD_OUT, STAY, TRANSLATE, Option, ScoredOption, UpgradeReport
 
@@ -29,8 +29,6 @@ class Terms:
 
     Attributes
     ----------
-    cost_per_million : float, optional
-        Price of embedding a million rows with the new model, in any currency.
     budget_rows : int, optional
         How many rows may be embedded anew.
     retired : bool
@@ -39,15 +37,11 @@ class Terms:
         Rows of the whole store, where the evaluated file is a part of it.
     """
 
-    cost_per_million: float | None = None
     budget_rows: int | None = None
     retired: bool = False
     rows: int | None = None
 
     def __post_init__(self) -> None:
-        price = self.cost_per_million
-        if price is not None and (not is_real(price) or price < 0):
-            raise bad_parameter("cost_per_million", "Terms", "a number that is not negative", price)
         for name in ("budget_rows", "rows"):
             if getattr(self, name) is not None:
                 check_count(getattr(self, name), name, "Terms")
@@ -55,10 +49,6 @@ class Terms:
     def embedded(self, option: Option, rows: int) -> int:
         """Return how many rows an option embeds anew."""
         return round(option.share * (self.rows or rows))
-
-    def price(self, option: Option, rows: int) -> float | None:
-        """Return what an option costs; None where no price is known."""
-        return None if self.cost_per_million is None else self.cost_per_million * self.embedded(option, rows) / 1e6
 
     def pays(self, option: Option, rows: int) -> bool:
         """Whether a budget was given that pays for an option."""
@@ -134,7 +124,7 @@ def verdict_of(report: UpgradeReport, terms: Terms | None = None) -> Verdict:
     ----------
     report : UpgradeReport
     terms : Terms, optional
-        Prices and budgets; none, if not given.
+        Budgets; none, if not given.
     """
     free = _free(report, terms or Terms())
     paid = _affordable(free)

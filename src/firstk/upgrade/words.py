@@ -9,8 +9,6 @@ from firstk.upgrade.records import HELD_OUT, MIX, QUERIES, RE_EMBED, STAY, STORE
 from firstk.upgrade.verdict import FEWEST_QUERIES, JUDGE, UNDECIDED, Verdict, clearly_better, is_open, loses
 from firstk.words import number_of, rounded_up
 
-# Gain by which prices are compared.
-_POINT = 0.01
 INTERVAL = f"{100 * CONFIDENCE:g} % interval"
 
 
@@ -199,7 +197,7 @@ def _free(verdict: Verdict) -> str:
 
 
 def _about_re_embedding(verdict: Verdict) -> Iterator[str]:
-    """Say what re-embedding gains, and what it costs."""
+    """Say what re-embedding gains, and what it takes."""
     report, everything = verdict.report, verdict.report.re_embedded
     pool = report.pool(HELD_OUT)
     if pool is None or everything is None:
@@ -217,17 +215,11 @@ def _about_re_embedding(verdict: Verdict) -> Iterator[str]:
         said = f"gains {_size(gain)} over {than}"
     elif loses(gain):
         said = f"loses {_size(gain)} against {than}"
-    price = verdict.terms.price(everything.option, report.rows)
-    each = ""
-    if price is not None and gain.clear:
-        each = f": {money(price * _POINT / gain.value)} for each {_POINT:g} of {report.metric}"
-    yield f"Re-embedding all {said}, and takes {cost}{each} ({_queries(pool)} among {pool.rows:,} held-out pairs)."
+    yield f"Re-embedding all {said}, and takes {cost} ({_queries(pool)} among {pool.rows:,} held-out pairs)."
 
 
 def _cost(verdict: Verdict, option: Option) -> str:
-    price = verdict.terms.price(option, verdict.report.rows)
-    rows = number_of(verdict.terms.embedded(option, verdict.report.rows), "row")
-    return rows if price is None else f"{rows}, a price of {money(price)}"
+    return number_of(verdict.terms.embedded(option, verdict.report.rows), "row")
 
 
 def notes(report: UpgradeReport) -> Iterator[str]:
@@ -294,17 +286,6 @@ def tables(verdict: Verdict) -> Iterator[str]:
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------
-
-
-def money(amount: float) -> str:
-    """Return an amount as text, without a currency.
-
-    Examples
-    --------
-    >>> money(1234.5), money(50.0), money(0.123)
-    ('1,234', '50', '0.12')
-    """
-    return f"{amount:,.0f}" if amount >= 100 or amount == round(amount) else f"{amount:,.2f}"
 
 
 def _queries(pool: Pool) -> str:

@@ -13,11 +13,13 @@ from firstk_papers.datasets.readers import (
     load_stsb,
 )
 from firstk_papers.datasets.sets import RetrievalSet, ScoredPairs
+from firstk_papers.datasets.splits import Split, split
 from firstk_papers.datasets.synthetic import SyntheticSet, evenly_spaced, two_blocks
 
 __all__ = [
     "RetrievalSet",
     "ScoredPairs",
+    "Split",
     "SyntheticSet",
     "data_folder",
     "evenly_spaced",
@@ -27,5 +29,6 @@ __all__ = [
     "load_mnist",
     "load_scifact",
     "load_stsb",
+    "split",
     "two_blocks",
 ]

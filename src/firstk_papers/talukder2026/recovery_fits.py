@@ -26,9 +26,8 @@ from firstk import (
     SparsePrefix,
     Unordered,
 )
-from firstk.data import split
 from firstk.metrics import max_cosines, mean_principal_angles, paired_cosines
-from firstk_papers.datasets import two_blocks
+from firstk_papers.datasets import split, two_blocks
 from firstk_papers.datasets.images import images
 from firstk_papers.frame.hooks import prefix_weights
 from firstk_papers.frame.panels import rounded
@@ -77,7 +76,6 @@ def training_set(name: str, rows: int, seed: int, code: bool = False) -> Trainin
         few = rows <= len(found.X_train)  # the whole set is a copy of 220 MB
         X, y = (found.X_train[:rows], found.y_train[:rows]) if few else (found.X[:rows], found.y[:rows])
     parts = split(X, y, random_state=seed)
-    assert parts.y_train is not None
     sizes = (len(parts.X_train), len(parts.X_val), len(parts.X_test))
     return TrainingSet(parts.X_train, parts.y_train, Moments("float64").update(parts.X_train, parts.y_train), sizes)
 

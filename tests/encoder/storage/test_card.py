@@ -35,7 +35,7 @@ def test_the_front_matter_is_that_of_a_hugging_face_card(model):
 
 
 def test_the_hub_library_reads_the_card(model):
-    hub = pytest.importorskip("huggingface_hub", reason="the card is read with the extra 'hub'")
+    hub = pytest.importorskip("huggingface_hub", reason="the card is read with the extra 'cloud'")
     card = hub.ModelCard.load(model / "README.md")
     assert card.data.library_name == "firstk"
     assert card.data.base_model == "some/model"

@@ -57,5 +57,5 @@ def test_refusals():
         cosent(a, b, scores, scale=0)
     with pytest.raises(InvalidInputError, match="one score per pair"):
         cosent(a, b, scores[:, None])
-    with pytest.raises(IllegalCombinationError, match="no sum over rows"):
+    with pytest.raises(IllegalCombinationError, match="not a sum over rows"):
         FullPrefixCoSENT(estimator="sampled")

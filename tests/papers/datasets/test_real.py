@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from firstk.data import split
 from firstk.exceptions import InvalidInputError
 from firstk_papers.datasets import load_banking77, load_cifar10, load_fashion_mnist, load_mnist, load_scifact, load_stsb
 
@@ -89,13 +88,6 @@ def test_fashion_mnist(fashion):
     assert fashion.X_train.mean(dtype=np.float64) == pytest.approx(0.28604, abs=5e-6)
     assert fashion.X_train.std(dtype=np.float64) == pytest.approx(0.35302, abs=5e-6)
     assert fashion.class_names[9] == "Ankle boot"
-
-
-def test_fashion_mnist_is_split_as_in_the_paper(fashion):
-    # Counts do not depend on the pixels; a few columns keep the test quick.
-    parts = split(fashion.X[:, 300:304], fashion.y)
-    assert [len(y) for y in (parts.y_train, parts.y_val, parts.y_test)] == [49000, 7000, 14000]
-    assert np.bincount(parts.y_val).tolist() == [700] * 10
 
 
 def test_cifar10(cifar):

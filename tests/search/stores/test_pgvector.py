@@ -12,7 +12,8 @@ from search.stores.slow_search import recall, two_stages
 
 psycopg = pytest.importorskip("psycopg", reason="needs the extra 'stores'")
 
-from firstk.search.stores.pgvector import Pgvector, statements  # noqa: E402
+from firstk.search.stores.pgvector import Pgvector  # noqa: E402
+from firstk.search.stores.pgvector_sql import statements  # noqa: E402
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ import torch
 
 from firstk import Classification, FullPrefix, Gradient, Pairs, PrefixEncoder, Similarity, SparsePrefix
 from firstk.advice.baselines import baselines_of
-from firstk.data import load_digits, split
+from firstk.data import load_digits
 from firstk.metrics import paired_cosines
 from firstk.metrics.curve import prefix_curve
 from firstk.solvers.gradient import loop
-from firstk_papers.datasets import load_banking77, load_fashion_mnist, load_stsb, two_blocks
+from firstk_papers.datasets import load_banking77, load_fashion_mnist, load_stsb, split, two_blocks
 
 pytest.importorskip("torch")
 KS = [4, 8, 16, 32]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks.upgrade.lambda_orthogonal import LambdaOrthogonal, _beyond
 from scipy.optimize import check_grad, minimize
 
-from firstk.upgrade.methods import LambdaOrthogonal, Ridge
-from firstk.upgrade.methods.procrustes import _beyond, scaled_rotation
+from firstk.upgrade.methods import Ridge
+from firstk.upgrade.methods.procrustes import scaled_rotation
 from upgrade.pairs import centred, moments_of, pairs
 
 

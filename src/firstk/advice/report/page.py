@@ -123,7 +123,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Terms:
+class Glossary:
     """Terms, each with its explanation in one line; a page explains each once, where it first appears."""
 
     terms: tuple[tuple[str, str], ...]
@@ -210,7 +210,7 @@ class BytesChart:
     asked: tuple[str, float] | None = None
 
 
-Part = Curves | BytesChart | AxisStatistics | ImageSamples | TextNeighbors | Table | Terms | Steps
+Part = Curves | BytesChart | AxisStatistics | ImageSamples | TextNeighbors | Table | Glossary | Steps
 
 
 @dataclass(frozen=True)
@@ -223,8 +223,8 @@ class Section:
     text : str
         Plain text; an empty line starts a paragraph.
     parts : sequence
-        Of `Curves`, `BytesChart`, `AxisStatistics`, `ImageSamples`, `TextNeighbors`, `Table`, `Terms`, and `Steps`, a
-        paragraph that follows the slider. `curve_section` and its like in `sections` make the usual ones.
+        Of `Curves`, `BytesChart`, `AxisStatistics`, `ImageSamples`, `TextNeighbors`, `Table`, `Glossary`, and `Steps`,
+        a paragraph that follows the slider. `curve_section` and its like in `sections` make the usual ones.
     """
 
     heading: Name

@@ -31,7 +31,7 @@ from firstk.advice.report.html import (
     write_document,
 )
 from firstk.advice.report.layout import RAW_LOOK, RAW_NAME, Octaves
-from firstk.advice.report.page import BytesChart, Cell, Curves, Page, Row, Section, Steps, Table, Terms
+from firstk.advice.report.page import BytesChart, Cell, Curves, Glossary, Page, Row, Section, Steps, Table
 from firstk.advice.text_neighbors import TextNeighbors
 from firstk.words.text import share_text
 
@@ -250,7 +250,7 @@ class _Writer:
         """Return a paragraph that follows the slider."""
         return element("p", self.following(text), class_="follows")
 
-    def terms(self, terms: Terms, section: Section) -> Html:
+    def terms(self, terms: Glossary, section: Section) -> Html:
         """Explain what has not been explained above."""
         return pairs_html(self.new(terms.terms), "terms")
 
@@ -324,7 +324,7 @@ RENDERERS: dict[type, Callable[[_Writer, Any, Section], Html]] = {
     ImageSamples: _Writer.image_samples,
     TextNeighbors: _Writer.text_neighbors,
     Steps: _Writer.sentence,
-    Terms: _Writer.terms,
+    Glossary: _Writer.terms,
     Table: _Writer.table,
 }
 

@@ -16,12 +16,12 @@ from firstk.advice.report.page import (
     BytesChart,
     Cell,
     Curves,
+    Glossary,
     Page,
     Row,
     Section,
     Steps,
     Table,
-    Terms,
     name_of,
 )
 from firstk.data.precision import PRECISIONS
@@ -59,7 +59,7 @@ def curve_section(
     chart = Curves(curves, baselines, asked, input_interval)  # type: ignore[arg-type]
     terms = [*known_terms([name_of(curve) for curve in chart.baselines] + [RAW_NAME] * bool(chart.input_scores))]
     terms += [] if chart.confidence is None else [interval_term(chart.confidence)]
-    return Section(heading, text, (chart, _at_k(chart), Terms(tuple(terms)), _at_all(chart, heading)))
+    return Section(heading, text, (chart, _at_k(chart), Glossary(tuple(terms)), _at_all(chart, heading)))
 
 
 def _at_k(chart: Curves) -> Table:
@@ -141,7 +141,7 @@ def bytes_section(
     terms += [] if evaluation.draws is None else [interval_term(CONFIDENCE)]
     tables = [table for table in (_in_bytes(evaluation, size), _precisions(evaluation)) if table.rows]
     chart = BytesChart(evaluation, chosen, asked)
-    return Section(heading, text, (chart, *tables, Terms(tuple(terms)), _fronts(evaluation)))
+    return Section(heading, text, (chart, *tables, Glossary(tuple(terms)), _fronts(evaluation)))
 
 
 def _in_bytes(evaluation: Evaluation, size: int | None) -> Table:
@@ -273,7 +273,7 @@ def coordinate_section(heading: str, text: str, axes: AxisStatistics) -> Section
         tuple(rows),
         folded=f"All {axes.d} coordinates as a table",
     )
-    terms = Terms(known_terms(name for name, _ in shown))
+    terms = Glossary(known_terms(name for name, _ in shown))
     return Section(heading, text, (Steps.of(range(1, axes.d + 1), said), axes, terms, table))
 
 

@@ -9,10 +9,10 @@ import copy
 import glob
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from firstk.data.files.contract import (
     Carried,
     Facts,
     Format,
-    Reader,
     Restoring,
     Wanted,
     reading_unchanged,
@@ -40,6 +39,7 @@ from firstk.exceptions import InvalidInputError
 if TYPE_CHECKING:
     import pandas
 
+Answer = TypeVar("Answer")
 # The formats that are known; a new one is a file with a `Format`, and a line here.
 FORMATS: tuple[Format, ...] = (
     npy.FORMAT,
@@ -67,41 +67,34 @@ class Shard:
     wanted: Wanted
     stamp: Stamp | None = None
 
-    def open(self) -> Reader:
-        """Open the file."""
-        return self.format.read(self.path, self.wanted)
+    def ask(self, question: Callable[[Any], Answer]) -> Answer:
+        """Open the file, and return what its reader answers."""
+        with reading_unchanged(self.path, self.stamp):
+            return question(self.format.read(self.path, self.wanted))
 
     def facts(self) -> Facts:
         """Return what is known of the file before its rows are read."""
-        with reading_unchanged(self.path, self.stamp):
-            return self.open().facts
+        return self.ask(lambda reader: reader.facts)
 
     def count(self) -> int:
         """Return the number of rows."""
-        with reading_unchanged(self.path, self.stamp):
-            return self.open().count()
+        return self.ask(lambda reader: reader.count())
 
     def piece(self, start: int, stop: int) -> np.ndarray | None:
         """Return the vectors of some rows without reading others; None where the format has to read all before."""
-        with reading_unchanged(self.path, self.stamp):
-            read = getattr(self.open(), "piece", None)
-            return None if read is None else read(start, stop)
+        return self.ask(lambda reader: reader.piece(start, stop) if hasattr(reader, "piece") else None)
 
     def survey(self, columns: Sequence[str]) -> tuple[int, frozenset[str]]:
         """Return the number of rows, and the columns that must be read as text."""
-        with reading_unchanged(self.path, self.stamp):
-            found: tuple[int, frozenset[str]] = self.open().survey(columns)  # type: ignore[attr-defined]
-            return found
+        return self.ask(lambda reader: reader.survey(columns))
 
     def column(self, name: str) -> Any:
         """Return a whole column: an array, or what is sliced and measured as one."""
-        with reading_unchanged(self.path, self.stamp):
-            return self.open().column(name)
+        return self.ask(lambda reader: reader.column(name))
 
     def blocks(self, size: int, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
         """Yield vectors and other columns of at most `size` rows at a time."""
-        with reading_unchanged(self.path, self.stamp):
-            blocks = self.open().blocks(size, columns)
+        blocks = self.ask(lambda reader: reader.blocks(size, columns))
         while True:
             with reading_unchanged(self.path, self.stamp):
                 block = next(blocks, None)

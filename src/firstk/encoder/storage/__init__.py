@@ -1,4 +1,4 @@
-"""A fitted encoder on disk: folder, manifest, checked fields, model card, and the Hugging Face Hub.
+"""A fitted encoder on disk: folder, manifest, checked fields and model card.
 
 Arrays and atomic writes live in `_base`, the estimator's parameters in `estimator`.
 """

@@ -38,11 +38,6 @@ def translate_queries(
     fitted = getattr(alignment, "alignment_", alignment)
     to_old = direction == "new_to_old"
     chosen = fitted.solution.new_to_old if to_old else fitted.solution.old_to_new
-    if chosen.network is not None:
-        raise InvalidInputError(
-            f"A faiss index takes linear maps, and method '{fitted.config.get('method')}' trained a network. Translate "
-            "the queries first, or take a linear method such as 'ridge'."
-        )
     if index.d != chosen.d:
         raise InvalidInputError(
             f"The index holds vectors of {index.d} numbers, and '{direction}' gives {chosen.d}. Give the index of "

@@ -20,7 +20,7 @@ from firstk.losses.functional.once import OnceFunction, differentiated_once
 _OWNER = "cosent"
 
 
-class _Once(OnceFunction):
+class _FirstOrder(OnceFunction):
     """The identity, which may not be differentiated twice: that of `logcumsumexp` would be NaN."""
 
     @staticmethod
@@ -49,7 +49,7 @@ def _losses(left: Tensor, right: Tensor, scores: Tensor, scale: float, owner: st
         # Ties are not ordered: the sum starts at the first strictly higher score.
         first_higher = torch.searchsorted(scores, scores, right=True)
         terms = logits + torch.cat([above, nothing])[first_higher]
-        return _Once.apply(torch.cat([torch.zeros_like(nothing), terms]).logsumexp(0))
+        return _FirstOrder.apply(torch.cat([torch.zeros_like(nothing), terms]).logsumexp(0))
 
 
 @untraced

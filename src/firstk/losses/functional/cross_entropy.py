@@ -78,7 +78,7 @@ def sweep_of(lengths: list[int], path: str) -> Callable[..., tuple[Tensor, Tenso
     return sweep_torch.sweep
 
 
-class _Rows(NamedTuple):
+class _Batch(NamedTuple):
     """Codes, labels and weight of each row; the divisor of the sum; the part of the target that is spread, if any."""
 
     z: Tensor
@@ -96,7 +96,7 @@ def _weighed_rows(
     label_smoothing: float,
     ignore_index: int,
     reduction: str,
-) -> _Rows:
+) -> _Batch:
     """Combine class weights, smoothing, ignored rows and reduction into one factor per row.
 
     The smoothed target of a row is (1 - s) w_y onehot + (s/C) w. Its sum is the factor of log-sum-exp, and
@@ -107,7 +107,7 @@ def _weighed_rows(
         target = (1 - label_smoothing) * labels + label_smoothing / C
         target = target if class_weight is None else target * class_weight
         total = target.new_full((), len(z) if reduction == "mean" else 1)
-        return _Rows(z, target.argmax(1), target.sum(1) / total, total, target / total)
+        return _Batch(z, target.argmax(1), target.sum(1) / total, total, target / total)
     counted = labels != ignore_index
     labels = labels.where(counted, torch.zeros_like(labels))
     own = counted.to(z.dtype)
@@ -116,14 +116,14 @@ def _weighed_rows(
         own = own * class_weight[labels.clamp(0, C - 1)]
     total = own.sum() if reduction == "mean" else own.new_ones(())
     if not label_smoothing:
-        return _Rows(z, labels, own / total.where(total > 0, 1.0), total, None)
+        return _Batch(z, labels, own / total.where(total > 0, 1.0), total, None)
     w = z.new_ones(C) if class_weight is None else class_weight
     spread = w * (label_smoothing / C) / total
     row_weight = own * ((1 - label_smoothing) / total) + spread.sum() * counted
-    return _Rows(z, labels, row_weight, total, spread)
+    return _Batch(z, labels, row_weight, total, spread)
 
 
-def _smoothing_losses(rows: _Rows, weight: Tensor, bias: Tensor | None) -> Tensor:
+def _smoothing_losses(rows: _Batch, weight: Tensor, bias: Tensor | None) -> Tensor:
     """Return the term that smoothed or soft labels add to each row and prefix loss, (n, d).
 
     sum_i spread_sum logits_ik,y - spread . logits_ik is linear in the logits, so one cumulative sum over

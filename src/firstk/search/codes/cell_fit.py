@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from firstk._base.json_records import from_plain, to_plain
+from firstk._base.json_records import JsonRecord
 
 if TYPE_CHECKING:
     from firstk._base.array_types import MatrixLike
@@ -27,7 +26,7 @@ class FitWarning(UserWarning):
 
 
 @dataclass(frozen=True)
-class Fit:
+class Fit(JsonRecord):
     r"""The errors of added rows, summed: :math:`e = |z - \hat z|^2` of a code and what its bytes are decoded to.
 
     Attributes
@@ -72,12 +71,3 @@ class Fit:
             f"of the rows the encoder was fitted on ({expected:.3g}). Scores of these rows are less exact. Fit an "
             "encoder on rows like those of today, and build the index again."
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
-        return to_plain(self)
-
-    @classmethod
-    def from_dict(cls, facts: Mapping[str, object]) -> Fit:
-        """Rebuild from `to_dict`."""
-        return from_plain(cls, facts)

@@ -5,13 +5,13 @@ A record without data, so that a schedule can be chosen once, read, stored, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from firstk._base.checks import bad_parameter, is_int
-from firstk._base.json_records import Count, Share, from_plain, to_plain
+from firstk._base.json_records import Count, JsonRecord, Share
 from firstk.exceptions import InvalidInputError
 
 
@@ -27,7 +27,7 @@ class Stage(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Schedule:
+class Schedule(JsonRecord):
     """The stages of a funnel, first to last, and what they were chosen for.
 
     Attributes
@@ -63,15 +63,6 @@ class Schedule:
         """Shortlist sizes for a store of `rows` rows: the same shares of it, and at least the neighbors."""
         grown = [-(-stage.size * rows // self.rows) for stage in self.stages]
         return [min(rows, max(size, n_neighbors)) for size in grown]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
-        return to_plain(self)
-
-    @classmethod
-    def from_dict(cls, facts: Mapping[str, object]) -> Schedule:
-        """Rebuild a schedule from `to_dict`; `check_schedule` tells whether it makes sense."""
-        return from_plain(cls, facts)
 
     def __str__(self) -> str:
         return ", then ".join(f"{stage.size} rows at k = {stage.k}" for stage in self.stages)

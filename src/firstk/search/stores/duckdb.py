@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from firstk.exceptions import InvalidInputError
 from firstk.search.stores.contract import (
     CodedRows,
     Engine,
@@ -30,7 +29,7 @@ from firstk.search.stores.contract import (
     check_ascending,
 )
 from firstk.search.stores.filters import COMPARED, Condition, quoted, record_in, where_of
-from firstk.search.stores.named_columns import chosen_ids, chosen_vectors, stored
+from firstk.search.stores.named_columns import check_filled, chosen_ids, chosen_vectors, stored
 
 if TYPE_CHECKING:
     import duckdb
@@ -188,12 +187,7 @@ class DuckDB(Engine):
             f"SELECT count(*), count(DISTINCT {ident}), count(*) FILTER (WHERE {column} IS NULL), min(len({column})), "
             f"max(len({column})) FROM {quoted(self.table)}"
         )
-        if distinct != count or missing or width != widest:
-            raise InvalidInputError(
-                f"{self.place} has {count:,} rows, {distinct:,} different ids in column {key!r}, {missing:,} rows "
-                f"without a vector, and vectors of {width} to {widest} numbers. Each row needs its own id and a vector "
-                "of one length: name other columns, or a table that has both."
-            )
+        check_filled(self.place, key, count, distinct, missing, width, widest)
         others = [name for name in names if name not in (vector, key)]
 
         def read(size: int) -> Iterator[StoredRows]:

@@ -43,6 +43,18 @@ def chosen_ids(place: str, named: str | None, keys: Sequence[str], held: Sequenc
     return chosen(place, "ids", "ids=... (--id)", named, possible, held)
 
 
+def check_filled(
+    place: str, key: str, rows: int, distinct: int, missing: int, least: int | None, most: int | None
+) -> None:
+    """Raise for a table in which ids occur twice, or vectors are missing or of several lengths."""
+    if distinct != rows or missing or least != most:
+        raise InvalidInputError(
+            f"{place} has {rows:,} rows, {distinct:,} different ids in column {key!r}, {missing:,} rows without a "
+            f"vector, and vectors of {least} to {most} numbers. Each row needs its own id and a vector of one length: "
+            "name other columns, or a table or view that has both."
+        )
+
+
 def stored(ids: Sequence[Any], vectors: Any, payloads: Sequence[Mapping[str, Any]]) -> StoredRows:
     """Return rows with ids and payloads of plain values; payloads lack what is missing."""
     codes = np.asarray(vectors, dtype=np.float32)

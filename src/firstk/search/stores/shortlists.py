@@ -17,7 +17,7 @@ from firstk._base.rows import unit_rows
 from firstk.exceptions import InvalidInputError
 from firstk.search.funnel.index import FunnelIndex
 from firstk.search.funnel.schedule import Stage
-from firstk.search.stores.pgvector import OPERATORS, quoted
+from firstk.search.stores.pgvector_sql import OPERATORS, quoted
 
 __all__ = ["Shortlists"]
 

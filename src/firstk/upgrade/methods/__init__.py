@@ -9,9 +9,8 @@ from firstk._base.checks import Registry
 from firstk.contracts import AlignmentMethod
 from firstk.upgrade.methods._linear import ClosedFormMethod, from_translations, with_shared_code
 from firstk.upgrade.methods.cca import CCA, WhitenedRidge
-from firstk.upgrade.methods.procrustes import LambdaOrthogonal, Procrustes, ProcrustesRidge
+from firstk.upgrade.methods.procrustes import Procrustes, ProcrustesRidge
 from firstk.upgrade.methods.ridge import ReducedRank, Ridge
-from firstk.upgrade.methods.trained import LowRankAffine, ResidualMLP
 
 REGISTRY: Registry[AlignmentMethod] = Registry(
     "method",
@@ -25,9 +24,6 @@ REGISTRY: Registry[AlignmentMethod] = Registry(
             ReducedRank,
             CCA,
             WhitenedRidge,
-            LambdaOrthogonal,
-            LowRankAffine,
-            ResidualMLP,
         )
     },
     protocol=AlignmentMethod,
@@ -41,12 +37,9 @@ __all__ = [
     "AUTO",
     "CCA",
     "ClosedFormMethod",
-    "LambdaOrthogonal",
-    "LowRankAffine",
     "Procrustes",
     "ProcrustesRidge",
     "ReducedRank",
-    "ResidualMLP",
     "Ridge",
     "WhitenedRidge",
     "from_translations",

@@ -10,7 +10,7 @@ import numpy as np
 
 from firstk._base.checks import bad_parameter, is_real
 from firstk._base.linalg import ordered_eigh, signed, symmetrised
-from firstk.contracts import AlignmentRows, AlignmentSolution
+from firstk.contracts import AlignmentSolution
 from firstk.encoder import AffineMap
 from firstk.moments import CrossMoments
 
@@ -19,14 +19,13 @@ _RANK = 1e-10
 
 
 class ClosedFormMethod:
-    """Defaults of :class:`firstk.contracts.AlignmentMethod` for methods that need cross moments only.
+    """Defaults of :class:`firstk.contracts.AlignmentMethod`.
 
     A setting that may be left to "auto" is listed in `grid`, with the values that are tried, those that adapt least to
     the pairs first.
     """
 
     name: ClassVar[str]
-    trains: ClassVar[bool] = False
     grid: ClassVar[dict[str, tuple[float, ...]]] = {}
 
     def check(self) -> None:
@@ -42,18 +41,18 @@ class ClosedFormMethod:
         values = product(*(self.grid[name] for name in names))
         return [replace(self, **dict(zip(names, combination, strict=True))) for combination in values]  # type: ignore[type-var]
 
-    def solve(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> AlignmentSolution:
+    def solve(self, moments: CrossMoments) -> AlignmentSolution:
         """Solve for cross moments."""
         raise NotImplementedError
 
-    def comparing(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> tuple[AffineMap, AffineMap]:
+    def comparing(self, moments: CrossMoments) -> tuple[AffineMap, AffineMap]:
         """Return the maps to the shared code."""
-        solution = self.solve(moments, rows)
+        solution = self.solve(moments)
         return solution.encode_old, solution.encode_new
 
-    def translating(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> AffineMap:
+    def translating(self, moments: CrossMoments) -> AffineMap:
         """Return the translation of old vectors."""
-        return self.solve(moments, rows).old_to_new
+        return self.solve(moments).old_to_new
 
 
 class TranslationMethod(ClosedFormMethod):
@@ -63,15 +62,15 @@ class TranslationMethod(ClosedFormMethod):
         """Return W of shape (p, q) such that ``W^T a`` is the translation of a centred old vector."""
         raise NotImplementedError
 
-    def solve(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> AlignmentSolution:
+    def solve(self, moments: CrossMoments) -> AlignmentSolution:
         """Solve for cross moments."""
         return from_translations(moments, self.translation(moments).T, self.translation(moments.exchanged()).T)
 
-    def comparing(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> tuple[AffineMap, AffineMap]:
+    def comparing(self, moments: CrossMoments) -> tuple[AffineMap, AffineMap]:
         """Return the translation of old vectors, and new vectors as they are."""
-        return self.translating(moments), as_they_are(moments.q)
+        return self.translating(moments), AffineMap(np.zeros(moments.q), np.eye(moments.q), np.zeros(moments.q))
 
-    def translating(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> AffineMap:
+    def translating(self, moments: CrossMoments) -> AffineMap:
         """Return the translation of old vectors."""
         return AffineMap(moments.old_mean, self.translation(moments).T, moments.new_mean)
 
@@ -91,11 +90,6 @@ def from_translations(moments: CrossMoments, forward: np.ndarray, backward: np.n
     agreement = forward @ moments.cross + np.outer(moments.new_mean, moments.new_mean)
     directions = np.column_stack([forward, moments.new_mean])
     return with_shared_code(to_new, to_old, agreement, directions)
-
-
-def as_they_are(width: int) -> AffineMap:
-    """Return the identity."""
-    return AffineMap(np.zeros(width), np.eye(width), np.zeros(width))
 
 
 def with_shared_code(

@@ -9,7 +9,7 @@ import numpy as np
 
 from firstk._base.checks import check_flag
 from firstk._base.linalg import signed
-from firstk.contracts import AlignmentRows, AlignmentSolution
+from firstk.contracts import AlignmentSolution
 from firstk.encoder import AffineMap
 from firstk.moments import CrossMoments
 from firstk.upgrade.methods._linear import ClosedFormMethod, inverse, shrunk_values, to_scale
@@ -58,7 +58,7 @@ class CCA(ClosedFormMethod):
         super().check()
         check_flag(self.center, "center", "CCA")
 
-    def solve(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> AlignmentSolution:
+    def solve(self, moments: CrossMoments) -> AlignmentSolution:
         """Solve for cross moments."""
         second, a = self._second(moments), float(self.shrinkage)
         old, new, rho = self._directions(second)
@@ -68,7 +68,7 @@ class CCA(ClosedFormMethod):
         ma, mb = encode_old.mean, encode_new.mean
         return AlignmentSolution(AffineMap(ma, forward, mb), AffineMap(mb, backward, ma), encode_old, encode_new, rho)
 
-    def comparing(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> tuple[AffineMap, AffineMap]:
+    def comparing(self, moments: CrossMoments) -> tuple[AffineMap, AffineMap]:
         """Return the maps to the shared code."""
         old, new, rho = self._directions(self._second(moments))
         means = [mean * self.center for mean in (moments.old_mean, moments.new_mean)]
@@ -113,21 +113,21 @@ class WhitenedRidge(ClosedFormMethod):
     name: ClassVar[str] = "whitened_ridge"
     grid: ClassVar[dict[str, tuple[float, ...]]] = {"shrinkage": (0.5, 0.3, 0.1, 0.03, 0.01), "whitening": (0.3,)}
 
-    def solve(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> AlignmentSolution:
+    def solve(self, moments: CrossMoments) -> AlignmentSolution:
         """Solve for cross moments."""
         second, a = moments.about_zero(), float(self.shrinkage)
         old, new, rho = canonical_directions(second, a, 1.0 - float(self.whitening))
         to_new, to_old = self.translating(moments), self.translating(moments.exchanged())
         return AlignmentSolution(to_new, to_old, _about_zero(rho[:, None] * old), _about_zero(new), rho)
 
-    def comparing(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> tuple[AffineMap, AffineMap]:
+    def comparing(self, moments: CrossMoments) -> tuple[AffineMap, AffineMap]:
         """Return the prediction of whitened new vectors, and these."""
         second = moments.about_zero()
         values, Q = second.new_eigen
         whiten = Q * np.sqrt(inverse(shrunk_values(values, 1.0 - float(self.whitening))))
         return _about_zero((ridge_map(second, float(self.shrinkage)) @ whiten).T), _about_zero(whiten.T)
 
-    def translating(self, moments: CrossMoments, rows: AlignmentRows | None = None) -> AffineMap:
+    def translating(self, moments: CrossMoments) -> AffineMap:
         """Return the translation of old vectors."""
         return ProcrustesRidge(self.shrinkage).translating(moments)
 
