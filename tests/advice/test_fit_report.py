@@ -301,4 +301,4 @@ def test_rows_and_their_reference_are_read_for_any_use(digits, listed, asked):
     assert isinstance(given.held_out, Rows)
     np.testing.assert_array_equal(given.held_out.X, digits.X_test)
     np.testing.assert_array_equal(given.train.X, digits.X_train)
-    assert (given.notes, given.store) == ([], asked["reference"])
+    assert (given.files.notes, given.files.store) == ([], asked["reference"])
