@@ -104,7 +104,7 @@ test-papers: $(VENV)/.test
 	$(PYTEST) $(PAPERS)
 
 test-engines: $(VENV)/.test
-	@$(PIP) -e '.[spark,ray]'
+	@$(PIP) -e '.[spark,ray]' 'pyspark[connect]'
 	$(ONE_THREAD) $(BIN)/python -m pytest -m engines tests/engines
 
 test-full: $(VENV)/.wings lint

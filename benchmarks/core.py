@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.harness import Claim, duel, peak, peak_memory, reset_peak
 from firstk import Fisher, Moments, PrefixEncoder
-from firstk.exceptions import MissingDataError
+from firstk_papers.datasets import MissingDataError
 
 MODULE = "benchmarks.core"
 BATCH = 4096

@@ -23,9 +23,9 @@ from benchmarks.harness import Claim, best_times, peak, peak_memory, report, res
 from firstk import PrefixEncoder
 from firstk._base.concurrency import cores
 from firstk.encoder.fitted import FittedEncoder
-from firstk.exceptions import MissingDataError
 from firstk.metrics import nearest_neighbors, neighbor_recall
 from firstk.metrics.curve import prefix_curve
+from firstk_papers.datasets import MissingDataError
 
 CLAIM = Claim(
     "1-NN accuracy at all 384 prefixes, 10,003 x 3,080 rows, one thread, as `curve` takes it",

@@ -25,8 +25,10 @@ import numpy as np
 import pyarrow as pa
 
 from firstk import PrefixEncoder, fit_files, transform_files
-from firstk.data.files import write_vectors
+from firstk.data.files import open_vectors, write_vectors
+from firstk.integrations import _arrow_batches
 from firstk.integrations import spark as engine
+from firstk.integrations.parts import finish, measure
 
 P, K, SHARD = 384, 64, 125_000
 TICK = os.sysconf("SC_CLK_TCK")
@@ -71,6 +73,21 @@ def drained(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pydict({"rows": [sum(map(len, batches))]})
 
 
+def blank(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Take what Spark sends to a worker, and give back codes that cost nothing."""
+    for batch in batches:
+        ends = pa.array(np.arange(0, K * len(batch) + 1, K, dtype=np.int32))
+        zeros = pa.ListArray.from_arrays(ends, pa.array(np.zeros(K * len(batch), np.float32)))
+        yield pa.RecordBatch.from_arrays([zeros], ["vector"])
+
+
+def measured(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Read files in a task, as docs/scale.md does."""
+    for name in (name for batch in batches for name in batch["name"].to_pylist()):
+        part = measure(PrefixEncoder(K), (one.vectors for one in open_vectors(name, "vector").batches()))
+        yield pa.RecordBatch.from_pydict({"part": [part]})
+
+
 def main() -> None:
     """Print the processor times of fit and transform, and what the driver received."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -93,20 +110,27 @@ def main() -> None:
         df = session.read.parquet(store)
         df.limit(10).mapInArrow(lambda batches: batches, df.schema).count()  # workers have started
         got: list[int] = []
-        finish = engine.finish
-        engine.finish = lambda encoder, parts: (got.extend(map(len, parts)), finish(encoder, parts))[1]
+        _arrow_batches.finish = lambda encoder, parts: (got.extend(map(len, parts)), finish(encoder, parts))[1]
         found = PrefixEncoder(K)
         engine.fit(found, df.limit(10))  # workers have imported firstk
         vectors = df.select("vector")
-        alone = seconds(lambda: vectors.mapInArrow(drained, "rows long").collect())
+        alone = {"fit": seconds(lambda: vectors.mapInArrow(drained, "rows long").collect())}
+        codes = vectors.mapInArrow(blank, "vector array<float>")
+        alone["transform"] = seconds(lambda: codes.write.parquet(f"{place}/blank"))
+        names = session.createDataFrame([(str(path),) for path in Path(store).glob("*.parquet")], "name string")
+        parts = names.mapInArrow(measured, "part binary")
+        by_tasks = seconds(lambda: finish(PrefixEncoder(K), [bytes(row.part) for row in parts.toLocalIterator()]))
         got.clear()
         spark = {"fit": seconds(lambda: engine.fit(found, df))}
         spark["transform"] = seconds(lambda: engine.transform(ours, df, k=K).write.parquet(f"{place}/spark"))
         print(f"largest difference of components {np.abs(found.components_ - ours.components_).max():.1e}")
-        print(f"Spark alone, reading and sending rows to Python: {alone:.1f} s")
+        print(f"fit on files that tasks read: {by_tasks:.1f} s, {by_tasks / files['fit']:.2f} times")
         print(f"{len(got)} parts, {sum(got):,} bytes to the driver")
         for name, time in files.items():
-            print(f"{name}: files {time:.1f} s, Spark {spark[name]:.1f} s, {spark[name] / time:.2f} times", flush=True)
+            print(
+                f"{name}: files {time:.1f} s, Spark {spark[name]:.1f} s, {spark[name] / time:.2f} times; nothing done "
+                f"in Python {alone[name]:.1f} s"
+            )
         session.stop()
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.harness import Claim, best_times, duel
 from firstk import FunnelIndex, PrefixEncoder
-from firstk.exceptions import MissingDataError
+from firstk_papers.datasets import MissingDataError
 
 QUERIES, NEIGHBORS, RECALL, SHARE = 2000, 10, 0.99, 0.1
 FAISS = "faiss IndexFlatL2"

@@ -15,8 +15,8 @@ import numpy as np
 
 from benchmarks.waiting import rows
 from firstk import Gradient, PrefixEncoder
-from firstk.exceptions import MissingDataError
 from firstk.objectives import Classification
+from firstk_papers.datasets import MissingDataError
 
 ROWS, HELD_OUT, LENGTHS = 50_000, 8_000, (4, 8, 16, 32)
 # As before the number of epochs depended on the number of rows.

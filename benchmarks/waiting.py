@@ -30,8 +30,8 @@ from benchmarks.exhaustive_choice import exhaustive_choice
 from benchmarks.harness import best_times, peak, peak_memory, reset_peak
 from benchmarks.record import Measured, write
 from firstk import Fisher, FunnelIndex, PrefixEncoder, Regression, Similarity
-from firstk.exceptions import MissingDataError
 from firstk.objectives import NeighborSimilarity, PairSimilarity
+from firstk_papers.datasets import MissingDataError
 
 MODULE = "benchmarks.waiting"
 ROWS, WIDTH, CLASSES, PAIRS, DOCUMENTS = 100_000, 768, 100, 20_000, 8_000

@@ -21,6 +21,12 @@ SLOW_FOLDERS = ("papers", "integrations", "search", "docs", "cli", "evaluation",
 WINGS = {"search", "upgrade", "papers", "evidence", "firstk_papers"}
 
 
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """Refuse a test module that cannot be imported: the collector of doctests would skip it, and its tests with it."""
+    if report.skipped and "unable to import" in str(report.longrepr):
+        raise pytest.UsageError(f"{report.nodeid} cannot be imported: run it with -p no:doctest to see why.")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of the wings, and put slow folders first; files stay together."""
     here = Path(__file__).parent

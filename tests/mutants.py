@@ -87,7 +87,7 @@ def pytest_sessionfinish() -> None:
 class TestMap:
     """Which tests run a line, and how long they take; made by one run of the tests under coverage."""
 
-    def __init__(self, folder: Path, jobs: int):
+    def __init__(self, folder: Path, paths: list[str], jobs: int):
         try:
             import coverage
         except ImportError:
@@ -96,7 +96,7 @@ class TestMap:
         self.times = folder / "times.json"
         self.settings = folder / "coveragerc"
         if not self.times.exists():
-            self._make(folder, jobs)
+            self._make(folder, paths, jobs)
         self.coverage = coverage.Coverage(config_file=str(self.settings))
         if not (folder / "data").exists():
             self.coverage.combine([str(folder)])
@@ -104,14 +104,15 @@ class TestMap:
         self.coverage.load()
         self.took: dict[str, float] = json.loads(self.times.read_text(encoding="utf-8"))
 
-    def _make(self, folder: Path, jobs: int) -> None:
+    def _make(self, folder: Path, paths: list[str], jobs: int) -> None:
         """Run the tests; processes that they start count for the test that started them."""
         (folder / "site").mkdir(parents=True, exist_ok=True)
         (folder / "site" / "sitecustomize.py").write_text("import coverage\ncoverage.process_startup()\n", "utf-8")
         started_by = "${PYTEST_CURRENT_TEST-}"
         self.settings.write_text(
             f"[run]\nsource = {SOURCE}\ndata_file = {folder}/data\nparallel = true\n"
-            f"concurrency = thread,multiprocessing\ncontext = {started_by}\n[paths]\nsource = {SOURCE}\n",
+            f"concurrency = thread,multiprocessing\ncontext = {started_by}\n"
+            f"disable_warnings = no-data-collected\n[paths]\nsource = {SOURCE}\n",
             "utf-8",
         )
         path = [str(folder / "site"), str(ROOT / "src"), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]
@@ -124,7 +125,7 @@ class TestMap:
         ignored = [f"--ignore={each}" for each in (*ELSEWHERE, "src")]
         several = ["-n", str(jobs)] if jobs > 1 else []
         subprocess.run(
-            [sys.executable, "-m", "pytest", "-p", "mutants", "-p", "no:cacheprovider", *several, *ignored, "tests"],
+            [sys.executable, "-m", "pytest", "-p", "mutants", "-p", "no:cacheprovider", *several, *ignored, *paths],
             cwd=ROOT,
             env=os.environ | own,
             check=False,
@@ -521,6 +522,7 @@ def main() -> int:
     """Draw, run and report."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--map", type=Path, required=True, help="folder of which test runs which line; made if missing")
+    parser.add_argument("--tests", nargs="*", default=["tests"], help="what is run to make the map")
     parser.add_argument("--only", nargs="*", default=[], help="rooms: the packages under firstk")
     parser.add_argument("--count", type=int, default=20, help="mutants a room; 0: the shares of lines alone")
     parser.add_argument("--seed", type=int, default=0)
@@ -530,7 +532,7 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="run survivors of the record again")
     chosen = parser.parse_args()
 
-    tests = TestMap(chosen.map, chosen.jobs)
+    tests = TestMap(chosen.map, chosen.tests, chosen.jobs)
     shares = tests.shares()
     rooms = [room for room in shares if not chosen.only or room in chosen.only]
     mutants = [mutant for room in rooms for mutant in drawn(room, chosen.count, chosen.seed)]

@@ -7,7 +7,7 @@ An objective turns statistics of the data into a pencil; an ordering says which 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeVar, runtime_checkable
 
@@ -15,10 +15,8 @@ import numpy as np
 
 from firstk._base.prefix_weights import OmegaLike, PrefixWeights
 from firstk._base.progress import Verbose
-from firstk.encoder.affine_map import AffineMap
 from firstk.encoder.fitted import FittedEncoder, Head
 from firstk.encoder.network import MLP
-from firstk.moments.cross import CrossMoments
 from firstk.moments.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -27,16 +25,6 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 Supervision = Literal["rows", "labels", "targets", "labels or targets", "pairs"]
-# What an alignment's method may be called; the registry holds the same names.
-MethodName = Literal[
-    "auto",
-    "procrustes",
-    "ridge",
-    "procrustes_ridge",
-    "reduced_rank",
-    "cca",
-    "whitened_ridge",
-]
 # The training losses that have a name; :mod:`firstk.solvers.gradient.losses` holds the classes.
 TrainingLossName = Literal["least_squares", "ratio_trace", "cross_entropy", "pairs"]
 # A number of coordinates; "rank": all that carry signal; None: the default, see :class:`firstk.PrefixEncoder`.
@@ -502,61 +490,3 @@ class TrainingLoss(Protocol):
 
     def loss(self, model: Any, code: Any, batch: dict[str, Tensor], prefix_sum: Any) -> Tensor:
         """Return the weighted loss of a batch."""
-
-
-# -- two models ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class AlignmentSolution:
-    """What a method of alignment finds: translations in both directions, and one ordered code of both models.
-
-    Attributes
-    ----------
-    old_to_new, new_to_old : AffineMap
-    encode_old, encode_new : AffineMap
-        To the shared code, of one width; the first k coordinates are what the two models agree on most. Codes are
-        compared by cosine.
-    spectrum : ndarray of shape (d,)
-        Agreement of each coordinate, descending.
-    """
-
-    old_to_new: AffineMap
-    new_to_old: AffineMap
-    encode_old: AffineMap
-    encode_new: AffineMap
-    spectrum: np.ndarray
-
-    def cut(self, k: int) -> AlignmentSolution:
-        """Return the solution whose shared code ends at k; translations stay as they are."""
-        return replace(
-            self, encode_old=self.encode_old.cut(k), encode_new=self.encode_new.cut(k), spectrum=self.spectrum[:k]
-        )
-
-
-@runtime_checkable
-class AlignmentMethod(Protocol):
-    """How the vectors of an old model and a new one are brought together. A frozen dataclass; fields are settings.
-
-    :class:`firstk.upgrade.methods.ClosedFormMethod` has defaults for everything but `name` and `solve`.
-    """
-
-    name: ClassVar[str]
-
-    def check(self) -> None:
-        """Raise InvalidInputError for settings out of range."""
-
-    def candidates(self) -> list[Self]:
-        """Return this method with each combination of what is left to "auto"; itself where nothing is."""
-
-    def solve(self, moments: CrossMoments) -> AlignmentSolution:
-        """Solve for cross moments."""
-
-    def comparing(self, moments: CrossMoments) -> tuple[AffineMap, AffineMap]:
-        """Return maps of old and of new vectors to a space where cosines order neighbors as the whole code does.
-
-        For scores of held-out rows: unlike `solve`, without order and without the way back.
-        """
-
-    def translating(self, moments: CrossMoments) -> AffineMap:
-        """Return the translation of old vectors: `old_to_new` of `solve`, without the rest."""

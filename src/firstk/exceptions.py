@@ -17,11 +17,6 @@ class FirstkError(Exception):
 
     exit_code = 1
 
-    @property
-    def at_command_line(self) -> str:
-        """The message for the command line, with a way out that exists there."""
-        return str(self)
-
 
 class InvalidInputError(FirstkError, ValueError):
     """Data or an argument that no computation can be right for."""
@@ -42,26 +37,6 @@ class IllegalCombinationError(FirstkError, ValueError):
 
 class CorruptModelError(FirstkError, ValueError):
     """A saved model that is damaged, foreign, or of a format this version does not know."""
-
-
-class MissingDataError(FirstkError, FileNotFoundError):
-    """A data set that is not in the data folder and cannot be fetched.
-
-    Parameters
-    ----------
-    message : str
-    at_command_line : str, optional
-        The message at the command line, in place of it.
-    """
-
-    def __init__(self, message: str, at_command_line: str | None = None):
-        super().__init__(message)
-        self._at_command_line = at_command_line or message
-
-    @property
-    def at_command_line(self) -> str:
-        """The message for the command line."""
-        return self._at_command_line
 
 
 class MissingExtraError(FirstkError, ImportError):

@@ -12,10 +12,10 @@ import pytest
 
 from firstk._base.json_records import (
     Count,
+    JsonRecord,
     Lengths,
     Share,
     check_fields,
-    from_json,
     from_plain,
     settings_of,
     strict_json,
@@ -133,12 +133,21 @@ def test_settings_name_the_objects_in_them():
 
 
 def test_json_text_says_its_format():
+    class Noted(Inner, JsonRecord):
+        FORMAT, IGNORED = "x/1", ("note",)
+
+    class Newer(Inner, JsonRecord):
+        FORMAT, AGAIN = "x/2", "make it again"
+
+    class Plain(Inner, JsonRecord):
+        FORMAT = "x/1"
+
     text = json.dumps({"format": "x/1", "note": "", "name": "a", "share": 0})
-    assert from_json(Inner, text, "x/1", ignore=("note",)) == Inner("a", 0.0)
+    assert vars(Noted.from_json(text)) == {"name": "a", "share": 0.0}
     with pytest.raises(InvalidInputError, match=r"of format 'x/2'.*: make it again"):
-        from_json(Inner, text, "x/2", again="make it again")
+        Newer.from_json(text)
     with pytest.raises(InvalidInputError, match="unknown: note"):
-        from_json(Inner, text, "x/1")
+        Plain.from_json(text)
 
 
 @pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', "[NaN]", "[1e999]", "[" * 100_000, b"\xff", "{"])

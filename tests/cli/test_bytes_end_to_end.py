@@ -12,9 +12,8 @@ from command_line import firstk
 from firstk import Choice, PrefixEncoder, Similarity
 from firstk.data import load_digits
 from firstk.data.files import open_vectors, write_vectors
-from firstk.exceptions import MissingDataError
 from firstk.metrics import ndcg
-from firstk_papers.datasets import load_scifact
+from firstk_papers.datasets import MissingDataError, load_scifact
 
 pytest.importorskip("pyarrow", reason="the extra 'tables' is not installed")
 

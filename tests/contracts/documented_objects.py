@@ -55,8 +55,9 @@ from firstk import (
     read,
     transform_files,
 )
-from firstk.contracts import AlignmentMethod, Objective, Ordering, Solver
+from firstk.contracts import Objective, Ordering, Solver
 from firstk.data import load_digits
+from firstk.upgrade.contract import AlignmentMethod
 from firstk.upgrade.methods import (
     CCA,
     Procrustes,

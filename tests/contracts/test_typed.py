@@ -11,8 +11,9 @@ from typing import get_args
 import pytest
 
 import firstk
-from firstk import contracts, objectives, orderings, solvers
+from firstk import objectives, orderings, solvers
 from firstk.upgrade import methods
+from firstk.upgrade.contract import MethodName
 
 GOOD = Path(__file__).with_name("documented_objects.py")
 MISTAKES = [
@@ -104,7 +105,7 @@ def test_names_are_those_of_the_registries():
     assert set(get_args(objectives.ObjectiveName)) == set(objectives.PUBLIC)
     assert set(get_args(orderings.OrderingName)) == set(orderings.PUBLIC) - needs_settings
     assert set(get_args(solvers.SolverName)) == set(solvers.PUBLIC)
-    assert set(get_args(contracts.MethodName)) == {"auto", *methods.PUBLIC}
+    assert set(get_args(MethodName)) == {"auto", *methods.PUBLIC}
 
 
 def test_every_name_of_the_package_is_there():

@@ -72,7 +72,7 @@ def expected(rows):
 def block_of_the_docs(title, store, place):
     """Return the code under a title of docs/scale.md, for these rows and for codes in a folder."""
     page = (Path(__file__).parents[2] / "docs" / "scale.md").read_text()
-    code = page.partition(f"\n## {title}\n")[2].partition("```python\n")[2].partition("```")[0]
+    code = page.partition(f"# {title}\n")[2].partition("```python\n")[2].partition("```")[0]
     code = code.replace('"store"', repr(store)).replace('"codes"', repr(str(place / "codes")))
     return code.replace("64", "2").replace("concurrency=8", "concurrency=1")
 

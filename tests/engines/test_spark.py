@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from engines.conftest import FITS, block_of_the_docs, same
 from firstk import PrefixEncoder, transform_files
+from firstk.data.files import open_vectors
 from firstk.exceptions import InvalidInputError
 
 pytest.importorskip("pyspark", reason="needs the extra 'spark'")
@@ -84,7 +86,6 @@ def test_empty_partitions_and_a_worker_that_is_killed(spark, store, expected, tm
     "options", [{"k": 2}, {"precision": "int8"}, {"precision": "binary"}, {"bytes_per_vector": 2}], ids=str
 )
 def test_codes_are_those_of_files(spark, store, expected, options, tmp_path):
-    from firstk.data.files import open_vectors
     from firstk.integrations.spark import transform
 
     encoder = expected["fisher"]
@@ -122,18 +123,36 @@ def test_bad_columns_get_a_sentence_that_names_rows(spark):
     )
 
 
-def test_no_module_of_a_worker_is_pickled(expected):
-    """A fitted encoder travels as the files of a saved model."""
-    from firstk.estimator.encoding import Wish
-    from firstk.integrations._arrow_batches import coder
-
-    made = coder(expected["fisher"], ["vector"], "vector", Wish(k=2), "refuse", [])
-    assert all(isinstance(part, bytes) for part in made.files.values())
-    assert {type(value) for value in vars(made).values()} <= {dict, Wish, str}
-
-
 def test_the_lines_of_the_docs_run(spark, store, tmp_path):
-    from firstk.data.files import open_vectors
 
     exec(block_of_the_docs("Spark", store, tmp_path), {"spark": spark})
     assert open_vectors(tmp_path / "codes", "vector").width == 2
+
+
+def test_files_that_the_workers_can_read(spark, store, tmp_path, expected):
+    lines = block_of_the_docs("Files that the workers can read", store, tmp_path)
+    found = {"spark": spark}
+    exec(lines.replace("PrefixEncoder(2", "PrefixEncoder(3").replace("*.parquet", "[0-5].parquet"), found)
+    same(found["encoder"], expected["fisher"])
+
+
+def test_spark_connect_needs_no_more(store, expected, tmp_path):
+    """In a process of its own, because one has sessions of Connect or of Spark itself."""
+    pytest.importorskip("grpc_status", reason="Spark Connect needs pyspark[connect]")
+    lines = block_of_the_docs("Spark", store, tmp_path).replace("PrefixEncoder(2", "PrefixEncoder(3")
+    program = f"""
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+assert "connect" in type(spark).__module__
+{lines}
+encoder.save({str(tmp_path / "model")!r})
+spark.stop()
+"""
+    quiet = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run([sys.executable, "-c", program], env=os.environ | quiet, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    same(PrefixEncoder.load(tmp_path / "model"), expected["fisher"])
+    transform_files(expected["fisher"], store, tmp_path / "files", vectors="vector", k=2, precision="int8")
+    codes, files = (open_vectors(tmp_path / name, "vector").as_stored().read(["id"]) for name in ("codes", "files"))
+    order, place = (np.argsort(part.columns["id"]) for part in (codes, files))
+    np.testing.assert_allclose(codes.vectors[order], files.vectors[place], atol=1)

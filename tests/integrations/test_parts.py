@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
 
 from firstk import PrefixEncoder
+from firstk.estimator.encoding import Wish
 from firstk.exceptions import CorruptModelError, IllegalCombinationError, InvalidInputError
-from firstk.integrations.parts import ShortSampleError, _below, _merged, _read, finish, measure, merge
+from firstk.integrations._arrow_batches import coder
+from firstk.integrations.parts import ShortSampleError, _below, _merged, finish, measure, merge
 from firstk.moments.fingerprint import row_priorities
 
 pd = pytest.importorskip("pandas", reason="needs pandas, as Spark and Ray do here")
@@ -78,7 +81,7 @@ def test_parts_that_know_the_number_of_rows_hold_little_more_than_one_sample(mon
     monkeypatch.setattr("firstk.moments.statistics._SAMPLE_ROWS", 4)  # in place of 8,192; some 85 rows are kept
     encoder = PrefixEncoder()
     parts = [measure(encoder, [X[a:b]], rows=N) for a, b in itertools.pairwise(cuts)]
-    held = [statistics for part in parts if (statistics := _read(part, 0)[0]) is not None]
+    held = [statistics for part in parts if (statistics := _merged([part])[0]) is not None]
     below = _below(4, N)
     hashes = np.sort(np.concatenate([part.sample.priority for part in held]))
     everything = row_priorities({"X": X})
@@ -141,3 +144,13 @@ def test_training_on_rows_raises():
 def test_a_number_of_rows_that_is_none_raises_an_error(rows):
     with pytest.raises(InvalidInputError, match="'rows' parameter of measure"):
         measure(PrefixEncoder(2), [np.eye(4)], rows=rows)
+
+
+def test_a_coder_travels_as_the_files_of_a_model():
+    pytest.importorskip("pyarrow", reason="needs the extra 'tables'")
+    made = coder(PrefixEncoder(3).fit(X), ["vector"], "vector", Wish(k=2), "refuse", [])
+    assert made.metadata, "the driver reads the model too"
+    sent = pickle.loads(pickle.dumps(made))
+    assert all(isinstance(part, bytes) for part in sent.files.values())
+    assert {type(value) for value in vars(sent).values()} <= {dict, Wish, str}
+    assert sent.metadata == made.metadata

@@ -199,7 +199,6 @@ def asked(n=5, *, width=3, store=200, **given):
         ({"asked": np.ones((5, 3))}, "Got ndarray"),
         ({"asked": asked(relevance=np.array([[0, 200, 1]]))}, "200"),
         ({"asked": asked(weight=np.ones(4))}, "weight"),
-        ({"metric": "accuracy"}, "ndcg@10"),
         ({"asked": asked(document_field=np.zeros(200))}, "go together"),
         ({"asked": asked(query_field=np.zeros(5), document_field=np.zeros(5))}, "200 and 5"),
         ({"asked": Rows(np.ones((5, 3)), np.ones(5), reference=Rows(np.ones((200, 4))))}, "go together"),
@@ -318,7 +317,5 @@ def test_labels_that_no_row_has_are_refused():
     strangers = replace(asked, y=labels[:50] + 100)
     with pytest.raises(InvalidInputError, match="has the label of a query"):
         evaluate_upgrade(UpgradeData(old, new, asked=strangers, queries_old=queries), estimator=rotation)
-    with pytest.raises(InvalidInputError, match="scored by '1nn_accuracy'"):
-        UpgradeData(old, new, asked=asked, queries_old=queries, metric="mrr@10")
     with pytest.raises(InvalidInputError, match="one for each of 600 rows"):
         UpgradeData.from_labels(old, new, labels[:10])

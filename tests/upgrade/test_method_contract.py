@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from firstk._base.json_records import settings_of
-from firstk.contracts import AlignmentMethod, AlignmentSolution
 from firstk.exceptions import InvalidInputError
+from firstk.upgrade.contract import AlignmentMethod, AlignmentSolution
 from firstk.upgrade.methods import AUTO, PUBLIC, resolve, restore
 from upgrade.pairs import moments_of, pairs
 

@@ -204,7 +204,7 @@ def test_a_method_of_the_users_own_is_taken_by_protocol_and_saved_without_its_co
     np.testing.assert_array_equal(again.old_to_new(old), alignment.old_to_new(old))
     with pytest.raises(InvalidInputError, match="a class of your own, which is not saved"):
         again.fit(old, new)
-    with pytest.raises(InvalidInputError, match=r"lacks .* attributes of firstk\.contracts\.AlignmentMethod"):
+    with pytest.raises(InvalidInputError, match=r"lacks .* attributes of firstk\.upgrade\.contract\.AlignmentMethod"):
         PrefixAlignment(method=type("Half", (), {"name": "half"})()).fit(old, new)
 
 

@@ -454,8 +454,8 @@ def check_member(
     if missing:
         raise InvalidInputError(
             f"The '{name}' of {owner}, a {type(value).__name__}, lacks {len(missing)} of the {len(set(parts))} "
-            f"attributes of firstk.contracts.{protocol.__name__}: {', '.join(missing)}. Derive it from the base class "
-            "that has defaults for them (docs/extending.md)."
+            f"attributes of {protocol.__module__}.{protocol.__name__}: {', '.join(missing)}. Derive it from the base "
+            "class that has defaults for them (docs/extending.md)."
         )
     return value  # type: ignore[return-value]
 

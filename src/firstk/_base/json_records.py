@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from itertools import pairwise
@@ -61,11 +61,13 @@ _DESCRIPTIONS: dict[Any, str] = {
 class JsonRecord:
     """A frozen dataclass that goes to JSON and back.
 
-    `FORMAT` is the name and version of what is written, `AGAIN` how an error message says that a new one is made.
+    `FORMAT` is the name and version of what is written, `AGAIN` how an error message says that a new one is made, and
+    `IGNORED` further names in the text, which are no fields.
     """
 
     FORMAT: ClassVar[str]
     AGAIN: ClassVar[str] = ""
+    IGNORED: ClassVar[tuple[str, ...]] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Fields as plain Python objects, all of which JSON can hold."""
@@ -84,7 +86,20 @@ class JsonRecord:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Read what `to_json` wrote; anything else raises an error."""
-        return from_json(cls, text, cls.FORMAT, again=cls.AGAIN)
+        owner = cls.__name__
+        try:
+            values = strict_json(text)
+        except ValueError as error:
+            raise InvalidInputError(
+                f"{owner}.from_json takes JSON text as {owner}.to_json writes it; this is none ({error}). "
+                "Read a file with path.read_text() first."
+            ) from None
+        if not isinstance(values, dict) or values.pop("format", None) != cls.FORMAT:
+            raise InvalidInputError(
+                f"{owner}.from_json takes an object of format '{cls.FORMAT}'. This is another record, or of another "
+                f"version of firstk: {cls.AGAIN or f'write it again with {owner}.to_json'}."
+            )
+        return cls.from_dict({name: value for name, value in values.items() if name not in cls.IGNORED})
 
 
 # -- writing -------------------------------------------------------------------------------------------------------
@@ -160,38 +175,6 @@ def strict_json(text: str | bytes) -> Any:
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     return found
-
-
-def from_json(
-    kind: type[Record], text: str | bytes, format: str, *, again: str = "", ignore: Sequence[str] = ()
-) -> Record:
-    """Return the record in JSON text whose "format" is `format`.
-
-    Parameters
-    ----------
-    kind : type
-    text : str or bytes
-    format : str
-    again : str
-        How an error message says that a new record is made; by default, with ``kind.to_json``.
-    ignore : sequence of str
-        Further names in the text, which are no fields.
-    """
-    owner = kind.__name__
-    again = again or f"write it again with {owner}.to_json"
-    try:
-        values = strict_json(text)
-    except ValueError as error:
-        raise InvalidInputError(
-            f"{owner}.from_json takes JSON text as {owner}.to_json writes it; this is none ({error}). "
-            "Read a file with path.read_text() first."
-        ) from None
-    if not isinstance(values, dict) or values.pop("format", None) != format:
-        raise InvalidInputError(
-            f"{owner}.from_json takes an object of format '{format}'. This is another record, or of another "
-            f"version of firstk: {again}."
-        )
-    return from_plain(kind, {name: value for name, value in values.items() if name not in ignore})
 
 
 def from_plain(kind: type[Record], value: object) -> Record:

@@ -322,7 +322,7 @@ def main() -> None:
     try:
         app()
     except FirstkError as error:
-        typer.echo(f"firstk: {error.at_command_line}", err=True)
+        typer.echo(f"firstk: {error}", err=True)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         _say_interrupted()

@@ -13,14 +13,12 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "firstk.encoder.fitted": ["SEARCH_METRIC", "FittedEncoder", "check_fitted"],
-        "firstk.encoder.affine_map": ["AffineMap"],
         "firstk.encoder.code_map": ["CodeMap"],
         "firstk.encoder.storage.folder": ["ALIGNMENT", "check_target", "read_extra_bytes", "read_model", "write_model"],
     },
 )
 
 if TYPE_CHECKING:
-    from firstk.encoder.affine_map import AffineMap as AffineMap
     from firstk.encoder.code_map import CodeMap as CodeMap
     from firstk.encoder.fitted import SEARCH_METRIC as SEARCH_METRIC
     from firstk.encoder.fitted import FittedEncoder as FittedEncoder

@@ -501,7 +501,7 @@ class FittedEncoder:
         arrays |= {} if self.learned is None else {_LEARNED: self.learned}
         if self.profile is not None:
             arrays |= under(_PROFILE, self.profile.to_arrays())
-        return to_plain(shape) | record.to_json(), arrays, model_card(shape, record)
+        return to_plain(shape) | record.to_dict(), arrays, model_card(shape, record)
 
     @property
     def _storable_cells(self) -> Embedded | None:

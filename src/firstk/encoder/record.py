@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any
 
-from firstk._base.json_records import Allowed, Count, from_plain, to_plain
+from firstk._base.json_records import Allowed, Count, JsonRecord, from_plain
 from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.quality.choice import Choice
 from firstk.quality.curve import PrefixCurve
@@ -34,7 +34,7 @@ class FittedPart:
 
 
 @dataclass(frozen=True)
-class FitRecord:
+class FitRecord(JsonRecord):
     """How an encoder was fitted; empty for one that was made without a fit.
 
     Attributes
@@ -102,16 +102,6 @@ class FitRecord:
     feature_names: tuple[str, ...] | None = None
     parameters: SavedParameters | None = None
     library_version: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the record as values that JSON can hold."""
-        plain: dict[str, Any] = to_plain(self)
-        return plain
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> FitRecord:
-        """Return the record that `to_json` wrote: all of its fields, and no others."""
-        return from_plain(cls, values)
 
     @property
     def title(self) -> str:
@@ -198,7 +188,7 @@ def read_config(config: Mapping[str, Any], path: object) -> tuple[ModelShape, Fi
     names = {part.name for part in fields(ModelShape)}
     try:
         shape = from_plain(ModelShape, {name: value for name, value in config.items() if name in names})
-        record = FitRecord.from_json({name: value for name, value in config.items() if name not in names})
+        record = FitRecord.from_dict({name: value for name, value in config.items() if name not in names})
         record.curve_up_to(shape.d)
     except (InvalidInputError, TypeError) as error:
         raise CorruptModelError(

@@ -12,11 +12,12 @@ from firstk._base.lazy_names import lazy_names
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "firstk.estimator.encoding": ["Encoding", "Wish", "cut_bits", "encoding_of"],
+        "firstk.estimator.encoding": ["Described", "Encoding", "Wish", "cut_bits", "encoding_of"],
     },
 )
 
 if TYPE_CHECKING:
+    from firstk.estimator.encoding import Described as Described
     from firstk.estimator.encoding import Encoding as Encoding
     from firstk.estimator.encoding import Wish as Wish
     from firstk.estimator.encoding import cut_bits as cut_bits

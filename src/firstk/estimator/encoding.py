@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -52,6 +53,16 @@ class DescribedVectors(Protocol):
     @property
     def metadata(self) -> Mapping[str, str]:
         """What firstk stored with the rows."""
+
+
+class Described(NamedTuple):
+    """Vectors that no table holds."""
+
+    path: str
+    width: int
+    vectors: str
+    members: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)

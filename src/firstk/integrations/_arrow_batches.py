@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,7 +21,7 @@ from firstk.data.files.vector_columns import ID_NAMES
 from firstk.data.files.vector_table import NAN, rows_with_nan
 from firstk.data.precision import read_precision
 from firstk.encoder.fitted import FittedEncoder, check_fitted
-from firstk.estimator.encoding import Encoding, Wish, encoding_of
+from firstk.estimator.encoding import Described, Encoding, Wish, encoding_of
 from firstk.exceptions import InvalidInputError
 from firstk.integrations.parts import ShortSampleError, finish
 
@@ -52,9 +52,8 @@ class Named:
 
     def among(self, columns: Iterable[str]) -> list[str]:
         """Return the columns to read, and the one that names rows in errors; raise an error where one is missing."""
-        check_choice(self.nan, NAN, "nan", "fit")
-        there = list(columns)
-        sides = [self.vectors] if isinstance(self.vectors, str) else list(self.vectors)
+        check_choice(self.nan, NAN, "nan", "fit and transform")
+        there, sides = list(columns), list(self.vectors) if self.pairs else [str(self.vectors)]
         if self.pairs and (len(sides) != 2 or self.weight is not None):
             raise InvalidInputError(
                 f"Pairs are two columns of vectors, without weights. Got {sides} and {self.weight!r}."
@@ -67,17 +66,23 @@ class Named:
 
     def batches(self, tables: Iterable[pyarrow.RecordBatch]) -> Iterator[dict[str, Any]]:
         """Yield batches as `firstk.integrations.parts.measure` takes them."""
-        sides = (
-            {"X": self.vectors}
-            if isinstance(self.vectors, str)
-            else dict(zip(("left", "right"), self.vectors, strict=True))
-        )
-        names = {"scores" if self.pairs else "y": self.label, "weight": self.weight}
+        sides = dict(zip(("left", "right"), self.vectors, strict=True)) if self.pairs else {"X": str(self.vectors)}
+        beside = {"scores" if self.pairs else "y": self.label, "weight": self.weight}
         for table in tables:
-            kept = _complete(table, list(sides.values()), self.nan)
+            kept, vectors = matrices(table, list(sides.values()), self.nan)
+            found = dict(zip(sides, vectors, strict=True))
+            for key, name in beside.items():
+                if name is None:
+                    continue
+                column = kept.column(name)
+                if column.null_count:
+                    raise InvalidInputError(
+                        f"Column {name!r} has nothing in {column.null_count} of {len(kept)} rows. "
+                        f"{_told(kept, np.flatnonzero(np.asarray(column.is_null())))}"
+                    )
+                found[key] = as_numpy(column)
             if len(kept):
-                found = {key: matrix(kept, name) for key, name in sides.items()}
-                yield found | {key: _plain(kept, name) for key, name in names.items() if name is not None}
+                yield found
 
 
 def _ids(names: Iterable[str]) -> list[str]:
@@ -85,36 +90,34 @@ def _ids(names: Iterable[str]) -> list[str]:
     return [name for name in names if name.lower() in ID_NAMES][:1]
 
 
-def matrix(table: pyarrow.RecordBatch, name: str) -> np.ndarray:
-    """Return a column of lists of one length, without a copy where they are floats; NaN where one is missing."""
-    column = table.column(name)
-    if hasattr(column, "storage"):  # tensors of an engine's own type, which are lists below
-        table = table.set_column(table.schema.names.index(name), name, column.storage)
-    view = MemoryReader(table, Wanted(name), name)
-    try:
-        return view.matrix(table, 0)
-    except InvalidInputError as error:
-        lists = require("pyarrow.compute", "tables", "Arrow").list_value_length(table.column(name))
-        lengths = lists.to_numpy(zero_copy_only=False)
-        wrong = np.flatnonzero(np.isfinite(lengths) & (lengths != view.width))
-        raise InvalidInputError(f"{error} {_told(table, wrong)}") from None
+def matrices(
+    table: pyarrow.RecordBatch, names: Sequence[str], nan: str
+) -> tuple[pyarrow.RecordBatch, list[np.ndarray]]:
+    """Return the rows whose vectors are numbers, and their columns as matrices, which share memory where all are kept.
 
-
-def _complete(table: pyarrow.RecordBatch, vectors: Sequence[str], nan: str) -> pyarrow.RecordBatch:
-    """Return the rows of a batch whose vectors are numbers; drop the others, or raise an error that names them."""
-    if not len(table):
-        return table
-    for name in vectors:
-        X = matrix(table, name)
+    Other rows are dropped, or raise an error that names them, as do lists of different lengths.
+    """
+    found, kept = [], np.ones(len(table), bool)
+    for name in names:
+        view = MemoryReader(table, Wanted(name), name)
+        try:
+            X = view.matrix(table, 0)
+        except InvalidInputError as error:
+            lists = require("pyarrow.compute", "tables", "Arrow").list_value_length(table.column(name))
+            lengths = lists.to_numpy(zero_copy_only=False)
+            wrong = np.flatnonzero(np.isfinite(lengths) & (lengths != view.width))
+            raise InvalidInputError(f"{error} {_told(table, wrong)}") from None
         bad = rows_with_nan(X) if X.shape[1] else np.arange(len(X))
         if len(bad) and nan == "refuse":
             raise InvalidInputError(
                 f"Column {name!r} has NaN, infinity or nothing in {len(bad)} of {len(X)} vectors. {_told(table, bad)} "
                 "Mend them, or leave those rows out with nan='drop'."
             )
-        if len(bad):
-            table = table.take(require("pyarrow", "tables", "Arrow").array(np.setdiff1d(np.arange(len(X)), bad)))
-    return table
+        found.append(X)
+        kept[bad] = False
+    if kept.all():
+        return table, found
+    return table.filter(require("pyarrow", "tables", "Arrow").array(kept)), [X[kept] for X in found]
 
 
 def _told(table: pyarrow.RecordBatch, rows: np.ndarray) -> str:
@@ -123,16 +126,6 @@ def _told(table: pyarrow.RecordBatch, rows: np.ndarray) -> str:
     for name in _ids(table.schema.names):
         return f"Their {name}: {', '.join(str(table.column(name)[int(i)]) for i in rows[:SHOWN])}{more}."
     return f"Their places in a batch of {len(table)}: {', '.join(map(str, rows[:SHOWN]))}{more}."
-
-
-def _plain(table: pyarrow.RecordBatch, name: str) -> np.ndarray:
-    column = table.column(name)
-    if column.null_count:
-        raise InvalidInputError(
-            f"Column {name!r} has nothing in {column.null_count} of {len(table)} rows. "
-            f"{_told(table, np.flatnonzero(np.asarray(column.is_null())))}"
-        )
-    return as_numpy(column)
 
 
 @dataclass(frozen=True)
@@ -155,6 +148,9 @@ class Coder:
     vectors: str
     nan: str
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {part.name: getattr(self, part.name) for part in fields(self)}  # what is read stays here
+
     @cached_property
     def encoding(self) -> Encoding:
         """The encoder with its precision, read once a worker."""
@@ -167,24 +163,20 @@ class Coder:
         made = self.encoding
         return dict(code_layout(self.vectors, made.precision, made.k, (), made.facts()).metadata)
 
-    def __call__(self, table: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
-        """Return the batch with codes in place of vectors, and other columns as they are."""
-        pa = require("pyarrow", "tables", "Arrow")
-        table = _complete(table, [self.vectors], self.nan)
-        X = matrix(table, self.vectors) if len(table) else np.zeros((0, self.encoding.k))
-        codes = self.encoding(Batch(X, {}, np.arange(len(X))))[0] if len(table) else self.empty
-        flat = binary_array(codes).cast(pa.binary()) if codes.dtype == np.uint8 else list_array(codes)
-        place = table.schema.names.index(self.vectors)
-        if codes.dtype != np.uint8:
-            flat = flat.cast(pa.list_(flat.type.value_type))
-        return table.set_column(place, self.vectors, flat)
-
     @property
     def empty(self) -> np.ndarray:
         """Codes of no row."""
-        made = self.encoding
-        layout = code_layout(self.vectors, made.precision, made.k, (), None)
+        layout = code_layout(self.vectors, self.encoding.precision, self.encoding.k, (), None)
         return np.zeros((0, layout.width), layout.dtype)
+
+    def __call__(self, table: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+        """Return the batch with codes in place of vectors, and other columns as they are."""
+        pa = require("pyarrow", "tables", "Arrow")
+        table, (X,) = matrices(table, [self.vectors], self.nan)
+        codes = self.encoding(Batch(X, {}, np.arange(len(X))))[0] if len(X) else self.empty
+        column = binary_array(codes) if codes.dtype == np.uint8 else list_array(codes)
+        kind = pa.binary() if codes.dtype == np.uint8 else pa.list_(column.type.value_type)
+        return table.set_column(table.schema.names.index(self.vectors), self.vectors, column.cast(kind))
 
 
 @contextmanager
@@ -204,11 +196,10 @@ def plain_errors() -> Iterator[None]:
 def fitted_on(encoder: Encoder, gather: Callable[[int | None], list[bytes]], rows: int) -> Encoder:
     """Fit an encoder on the parts that `gather` gives for so many rows; again, with larger parts, if they are short."""
     with plain_errors():
-        parts = gather(rows)
-    try:
-        finish(encoder, parts)
-    except ShortSampleError:
-        finish(encoder, gather(None))
+        try:
+            finish(encoder, gather(rows))
+        except ShortSampleError:
+            finish(encoder, gather(None))
     return encoder
 
 
@@ -216,29 +207,17 @@ def coder(
     encoder: Any, columns: Iterable[str], vectors: str, wish: Wish, nan: str, sample: Iterable[pyarrow.RecordBatch]
 ) -> Coder:
     """Return the coder of a fitted encoder; `sample` is read where scales have to be fitted on codes."""
-    Named(vectors).among(columns)
+    Named(vectors, nan=nan).among(columns)
     with plain_errors():
-        check_choice(nan, NAN, "nan", "transform")
         fitted = check_fitted(encoder, "transform")
         made = _encoding(fitted, wish, vectors)
         if made.to_fit:
-            codes = [made.encode(matrix(_complete(part, [vectors], nan), vectors)) for part in sample if len(part)]
-            if not codes:
+            rows = [X for part in sample for X in matrices(part, [vectors], nan)[1] if len(X)]
+            if not rows:
                 raise InvalidInputError("There is no row to fit the scales of the codes on.")
-            made = made.fitted(np.concatenate(codes))
+            made = made.fitted(np.concatenate([made.encode(X) for X in rows]))
         return Coder(fitted.files(), wish, made.precision.record(), vectors, nan)
 
 
-@dataclass(frozen=True)
-class _Described:
-    """What an encoding asks of a table."""
-
-    width: int
-    vectors: str
-    path: str = "the data"
-    members: tuple[str, ...] = ()
-    metadata: Mapping[str, str] = field(default_factory=dict)
-
-
 def _encoding(encoder: FittedEncoder, wish: Wish, vectors: str) -> Encoding:
-    return encoding_of(encoder, _Described(encoder.p, vectors), wish)
+    return encoding_of(encoder, Described("the data", encoder.p, vectors), wish)

@@ -29,7 +29,6 @@ import numpy as np
 from firstk._base.atomic_file import atomic_file
 from firstk._base.checks import check_choice, check_matrix, check_prefix, require
 from firstk._base.input_file import check_regular
-from firstk.encoder.affine_map import AffineMap
 from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.encoder.network import TrainedMLP
 from firstk.encoder.record import FitRecord
@@ -95,7 +94,7 @@ def export_translation(
     fitted_alignment = getattr(alignment, "alignment_", alignment)
     # Build the model of a translation, in float64 as rows are brought to unit norm at the end.
     helper, kinds = onnx.helper, onnx.TensorProto
-    chosen: AffineMap = getattr(fitted_alignment.solution, direction)
+    chosen = getattr(fitted_alignment.solution, direction)
     unit = fitted_alignment.unit_new if direction == "old_to_new" else fitted_alignment.unit_old
     graph = _Graph(onnx, np.float64)
     x = graph.cast("vectors", np.float64, to="exact")
@@ -130,10 +129,7 @@ def load(path: str | Path) -> OnnxEncoder:
     onnx = require("onnx", "onnx", "Reading an ONNX model")
     runtime = require("onnxruntime", "onnx", "Running an ONNX model")
     file = Path(path)
-    if file.exists():
-        check_regular(file)
-    else:
-        raise CorruptModelError(f"'{file}' is not an ONNX model: there is no such file.")
+    check_regular(file)
     payload = file.read_bytes()
     try:
         model = onnx.load_model_from_string(payload)
@@ -153,7 +149,7 @@ def load(path: str | Path) -> OnnxEncoder:
     options.log_severity_level = 3  # errors only
     try:
         session = runtime.InferenceSession(payload, options, providers=["CPUExecutionProvider"])
-        return OnnxEncoder(int(facts["d"]), int(facts["p"]), FitRecord.from_json(json.loads(facts["config"])), session)
+        return OnnxEncoder(int(facts["d"]), int(facts["p"]), FitRecord.from_dict(json.loads(facts["config"])), session)
     except Exception as error:  # onnxruntime's exceptions have no common base class
         raise CorruptModelError(f"'{file}' is damaged ({_first_line(error)}). Export it again.") from None
 
@@ -302,7 +298,7 @@ def _model(onnx: ModuleType, encoder: FittedEncoder) -> ModelProto:
         "normalized": json.dumps(encoder.normalized),
         "network": "linear" if encoder.network is None else "mlp",
         "objective": encoder.record.objective,
-        "config": json.dumps(encoder.record.to_json(), ensure_ascii=False),
+        "config": json.dumps(encoder.record.to_dict(), ensure_ascii=False),
     }
     helper.set_model_props(model, facts | {"sha256": _digest(model)})
     if model.ByteSize() > _MOST_BYTES:

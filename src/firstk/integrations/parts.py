@@ -57,13 +57,15 @@ def measure(encoder: PrefixEncoder, batches: Iterable[Any], *, pairs: bool = Fal
         if coming is not None and (below := _below(coming.sample.capacity, rows)) is not None:
             coming.sample = coming.sample.part(np.arange(np.searchsorted(coming.sample.priority, below)))
         found = _joined(found, coming)
-    return _part(found, {"objective": problem.objective.name, "rows": rows})
+    # Without rows a part holds no arrays, but is not empty.
+    facts = {"objective": problem.objective.name, "rows": rows}
+    return _arrays.to_bytes({} if found is None else found.to_arrays(), facts)
 
 
 def merge(parts: Iterable[bytes]) -> bytes:
     """Merge the statistics of several partitions, for engines that reduce in a tree."""
     found, facts = _merged(parts)
-    return _part(found, facts)
+    return _arrays.to_bytes({} if found is None else found.to_arrays(), facts)
 
 
 def finish(encoder: PrefixEncoder, parts: Iterable[bytes]) -> PrefixEncoder:
@@ -106,34 +108,28 @@ def _joined(first: Statistics | None, second: Statistics | None) -> Statistics |
     return first.merge(second)
 
 
-def _part(found: Statistics | None, facts: dict[str, Any]) -> bytes:
-    """Return statistics as bytes; without rows they hold no arrays, but are not empty."""
-    return _arrays.to_bytes({} if found is None else found.to_arrays(), facts)
-
-
-def _read(payload: object, number: int) -> tuple[Statistics | None, dict[str, Any]]:
-    """Undo `_part`."""
-    what, again = f"Part {number}", "Measure the partition again with this firstk."
-    if not isinstance(payload, (bytes, bytearray, memoryview)):
-        raise InvalidInputError(f"{what} is a {type(payload).__name__}, and measure and merge return bytes. {again}")
-    if not len(payload):
-        raise InvalidInputError(f"{what} is empty, so it was lost: even a partition without rows gives bytes. {again}")
-    arrays, facts = _arrays.from_bytes(bytes(payload), what, again)
-    if not (facts.get("rows") is None or is_int(facts["rows"])):
-        raise CorruptModelError(f"{what} has no number of rows. {again}")
-    try:
-        return (Statistics.from_arrays(arrays) if arrays else None), facts
-    except CorruptModelError as error:
-        raise CorruptModelError(f"{what} cannot be used: {error} {again}") from None
-
-
 def _merged(parts: Iterable[bytes]) -> tuple[Statistics | None, dict[str, Any]]:
+    """Return the statistics of all parts, in their order, and what they say of themselves."""
     found: Statistics | None = None
     about: dict[str, Any] = {}
     for number, payload in enumerate(parts):
-        statistics, facts = _read(payload, number)
+        what, again = f"Part {number}", "Measure the partition again with this firstk."
+        if not isinstance(payload, (bytes, bytearray, memoryview)):
+            raise InvalidInputError(
+                f"{what} is a {type(payload).__name__}, and measure and merge return bytes. {again}"
+            )
+        if not len(payload):
+            raise InvalidInputError(
+                f"{what} is empty, so it was lost: even a partition without rows gives bytes. {again}"
+            )
+        arrays, facts = _arrays.from_bytes(bytes(payload), what, again)
+        if not (facts.get("rows") is None or is_int(facts["rows"])):
+            raise CorruptModelError(f"{what} has no number of rows. {again}")
         for name in about and facts:
             if facts.get(name) != about.get(name):
-                raise InvalidInputError(f"Part {number} has {name} '{facts.get(name)}', other parts have another.")
-        found, about = _joined(found, statistics), facts or about
+                raise InvalidInputError(f"{what} has {name} '{facts.get(name)}', other parts have another.")
+        try:
+            found, about = _joined(found, Statistics.from_arrays(arrays) if arrays else None), facts or about
+        except CorruptModelError as error:
+            raise CorruptModelError(f"{what} cannot be used: {error} {again}") from None
     return found, about

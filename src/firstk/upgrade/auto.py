@@ -24,11 +24,11 @@ import numpy as np
 from firstk._base.json_records import settings_of
 from firstk._base.progress import Verbose, progress_bar
 from firstk._base.rows import unit_rows
-from firstk.contracts import AlignmentMethod
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import MeanScore, resampled_scores
 from firstk.moments import CrossMoments, RowSample, row_priorities
 from firstk.quality import DRAWS, Difference, select
+from firstk.upgrade.contract import AlignmentMethod
 
 N_FOLDS = 5
 # Pairs that a choice looks at: enough to rank settings, few enough to take seconds.

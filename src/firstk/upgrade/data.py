@@ -12,17 +12,12 @@ from typing import Any
 import numpy as np
 
 from firstk import Rows, Search
-from firstk._base.checks import check_choice, check_matrix, check_same_length, check_weights
+from firstk._base.checks import check_matrix, check_same_length, check_weights
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import check_judgements, nearest_neighbor_accuracy, nearest_neighbors, search_per_query
 
-# What each metric looks at: a measure of `search_per_query`, and how many documents.
-METRICS = {
-    "ndcg@10": ("ndcg", 10),
-    "mrr@10": ("mrr", 10),
-    "relevant_recall@100": ("recall", 100),
-    "1nn_accuracy": ("ndcg", 1),
-}
+# What a query scores by judgements, as a measure of `search_per_query`, and how many documents.
+BY_JUDGEMENTS, _JUDGED = "ndcg@10", ("ndcg", 10)
 # Without judgements: the share of the new model's ten nearest that are found.
 FIDELITY, NEIGHBORS = "neighbor_recall@10", 10
 # Below this many pairs nothing can be fitted and held out.
@@ -30,7 +25,7 @@ FEWEST_PAIRS = 100
 # Share of the pairs on which options are scored that need both embeddings.
 HELD_OUT_SHARE = 1 / 3
 # What a query scores by labels: whether the nearest row has its own.
-BY_LABEL = "1nn_accuracy"
+BY_LABEL, _LABELLED = "1nn_accuracy", ("ndcg", 1)
 # Where rows have labels and there are no queries: share of the pairs that become queries, and how many at most.
 _QUERY_SHARE, _MOST_QUERIES = 0.2, 1000
 _OWNER = "evaluate_upgrade"
@@ -54,8 +49,6 @@ class UpgradeData:
         A Search without relevance is of queries that nobody has judged. Without any, held-out rows are the queries.
     queries_old : ndarray of shape (m, p), optional
         The same queries by the old model; without them staying has no score.
-    metric : {"ndcg@10", "mrr@10", "relevant_recall@100", "1nn_accuracy"}, optional
-        Of judged searches; "ndcg@10" if not given, and always "1nn_accuracy" with labels.
     row_numbers : ndarray of int of shape (N,), optional
         The number of each row of `old` in the file that it was read from; counted from 0 if not given.
     """
@@ -65,7 +58,6 @@ class UpgradeData:
     rows: np.ndarray | None = None
     asked: Search | Rows | None = None
     queries_old: np.ndarray | None = None
-    metric: str | None = None
     row_numbers: np.ndarray | None = None
     paired: np.ndarray = field(init=False)
 
@@ -77,15 +69,11 @@ class UpgradeData:
         put("new", check_matrix(self.new, _OWNER, "new"))
         put("paired", _check_rows(self.rows, len(self.old), len(self.new)))
         asked = self.asked
-        labelled = isinstance(asked, Rows)
-        put("metric", check_choice(self.metric or (BY_LABEL if labelled else "ndcg@10"), METRICS, "metric", _OWNER))
         if len(self.new) < FEWEST_PAIRS:
             raise InvalidInputError(
                 f"{len(self.new):,} pairs are too few to fit an alignment and hold a third of them out: embed at least "
                 f"{FEWEST_PAIRS} rows of the store with the new model, better some thousands."
             )
-        if labelled and self.metric != BY_LABEL:
-            raise InvalidInputError(f"Labels are scored by '{BY_LABEL}'. Got metric='{self.metric}': leave it out.")
         if asked is None:
             if self.queries_old is not None:
                 raise InvalidInputError("The old model's queries need the new model's too: 'asked'.")
@@ -161,6 +149,11 @@ class UpgradeData:
             old[paired[drawn]],
             row_numbers=stored,
         )
+
+    @property
+    def metric(self) -> str:
+        """What a judged query scores: by labels, or by judgements."""
+        return BY_LABEL if isinstance(self.asked, Rows) else BY_JUDGEMENTS
 
     @property
     def judged(self) -> bool:
@@ -281,7 +274,7 @@ def searches_in(data: UpgradeData, rows: np.ndarray) -> Searches | None:
         labels = np.asarray(asked.reference.y)[rows]
         answered = np.flatnonzero(np.isin(np.asarray(asked.y), labels))
         task = replace(asked.subset(answered), reference=Rows(documents, labels))
-        return Searches(data, rows, answered, task, *METRICS[BY_LABEL]) if len(answered) else None
+        return Searches(data, rows, answered, task, *_LABELLED) if len(answered) else None
     if asked is None or asked.relevance is None:
         new, n = data.new[data.place_in_new[rows]], min(NEIGHBORS, len(rows) - 1)
         queries = new if asked is None else np.asarray(asked.queries)
@@ -301,6 +294,4 @@ def searches_in(data: UpgradeData, rows: np.ndarray) -> Searches | None:
     answered = np.unique(query[there & (grade > 0)])
     table = np.column_stack([query, place[document], grade])[there]
     within = replace(asked, documents=documents, relevance=table, document_field=None if field is None else field[rows])
-    return (
-        Searches(data, rows, answered, within.subset(answered), *METRICS[str(data.metric)]) if len(answered) else None
-    )
+    return Searches(data, rows, answered, within.subset(answered), *_JUDGED) if len(answered) else None

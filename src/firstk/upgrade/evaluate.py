@@ -148,7 +148,7 @@ def evaluate_upgrade(
     first = pools[0]
     final = fit(first.chosen.method, everything)
     report = UpgradeReport(
-        metric=str(data.metric) if data.judged else FIDELITY,
+        metric=data.metric if data.judged else FIDELITY,
         judged=data.judged,
         rows=len(data.old),
         pairs=len(data.new),

@@ -14,9 +14,9 @@ from firstk._base.array_types import MatrixLike
 from firstk._base.arrays import under, within
 from firstk._base.checks import bad_parameter, check_choice, check_prefix
 from firstk._base.rows import unit_rows
-from firstk.contracts import AlignmentSolution
-from firstk.encoder import ALIGNMENT, AffineMap, CodeMap, read_model, write_model
+from firstk.encoder import ALIGNMENT, CodeMap, read_model, write_model
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
+from firstk.upgrade.contract import AffineMap, AlignmentSolution
 
 _MAPS = ("old_to_new", "new_to_old", "encode_old", "encode_new")
 _OWNER = "FittedAlignment"

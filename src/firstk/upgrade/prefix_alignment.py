@@ -26,11 +26,11 @@ from firstk._base.checks import (
 from firstk._base.json_records import from_plain, settings_of, to_plain
 from firstk._base.progress import Verbose, progress_bar
 from firstk._base.rows import is_sparse
-from firstk.contracts import AlignmentMethod, MethodName
 from firstk.encoder import read_extra_bytes
 from firstk.exceptions import AlignmentWarning, CorruptModelError, InvalidInputError
 from firstk.moments import CrossMoments, check_two_sides, chunk_rows
 from firstk.upgrade.auto import AlignmentChoice, choose
+from firstk.upgrade.contract import AlignmentMethod, MethodName
 from firstk.upgrade.fitted import FittedAlignment
 from firstk.upgrade.methods import AUTO, REGISTRY, Procrustes, ProcrustesRidge, resolve, restore
 from firstk.upgrade.methods.procrustes import rotation

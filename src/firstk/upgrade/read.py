@@ -25,7 +25,7 @@ from firstk.data.remote import place_of, shown_place
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import as_text
 from firstk.moments import check_none_missing
-from firstk.upgrade.data import BY_LABEL, UpgradeData
+from firstk.upgrade.data import UpgradeData
 
 # Rows whose cosines are compared, and shuffles that they are compared with.
 _SAMPLE, _SHUFFLES = 400, 99
@@ -47,15 +47,12 @@ class UpgradeFiles:
         The same queries by the new model.
     vectors_new : str, optional
         Vector column of the new model's files; that of the old ones if not given.
-    metric : str, optional
-        As in `UpgradeData`.
     """
 
     old: VectorSource
     new: File
     queries_new: File | None = None
     vectors_new: str | None = None
-    metric: str | None = None
 
     def newer(self, file: File) -> VectorSource:
         """Return where vectors of the new model are."""
@@ -75,8 +72,6 @@ class UpgradeFiles:
             raise InvalidInputError(f"--label is a column of OLD. Got the file '{old.labels}'.")
         if old.relevance is not None and old.label is not None:
             raise InvalidInputError("Labels take the place of judgements: give --label or --relevance, not both.")
-        if old.label is not None and self.metric not in (None, BY_LABEL):
-            raise InvalidInputError(f"--label is scored by {BY_LABEL}: leave --metric {self.metric} out.")
         weight, by_row = old.query_weight, old.by_row or None
         given = {"--filter": old.filter, "--queries-old FILE:WEIGHT": weight, "--id :row": by_row}
         useless = [option for option, value in given.items() if value is not None]
@@ -108,7 +103,7 @@ def read_upgrade(files: UpgradeFiles) -> tuple[UpgradeData, tuple[str, ...]]:
     labels = None if place.label is None else _labels(old, place.label)
     if asking is None:
         if labels is None:
-            return UpgradeData(old.X, new, pairs.old, metric=files.metric, row_numbers=old.rows), tuple(told)
+            return UpgradeData(old.X, new, pairs.old, row_numbers=old.rows), tuple(told)
         data = UpgradeData.from_labels(old.X, new, labels, pairs.old)
         assert data.asked is not None
         assert data.row_numbers is not None
@@ -145,7 +140,7 @@ def read_upgrade(files: UpgradeFiles) -> tuple[UpgradeData, tuple[str, ...]]:
     asked: Search | Rows = Search(queries, old.X) if search is None else replace(search, queries=queries)
     if labels is not None:
         asked = Rows(queries, label_of_query, reference=Rows(old.X, labels))
-    return UpgradeData(old.X, new, pairs.old, asked, queries_old, files.metric, old.rows), tuple(told)
+    return UpgradeData(old.X, new, pairs.old, asked, queries_old, old.rows), tuple(told)
 
 
 def _labels(side: RowsOfFile, label: str) -> np.ndarray:

@@ -3,7 +3,7 @@
 None of the sets in files is shipped, because licenses differ: `load_mnist` and the others read files of `data_folder`.
 """
 
-from firstk_papers.datasets.folder import data_folder
+from firstk_papers.datasets.folder import MissingDataError, data_folder
 from firstk_papers.datasets.readers import (
     load_banking77,
     load_cifar10,
@@ -17,6 +17,7 @@ from firstk_papers.datasets.splits import Split, split
 from firstk_papers.datasets.synthetic import SyntheticSet, evenly_spaced, two_blocks
 
 __all__ = [
+    "MissingDataError",
     "RetrievalSet",
     "ScoredPairs",
     "Split",

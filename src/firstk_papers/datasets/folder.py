@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.lib import format as npy
 
-from firstk.exceptions import InvalidInputError, MissingDataError
+from firstk.exceptions import FirstkError, InvalidInputError
 
 VARIABLE = "FIRSTK_DATA"
 
@@ -39,6 +39,10 @@ _BROKEN = (
     zipfile.BadZipFile,
     zlib.error,
 )
+
+
+class MissingDataError(FirstkError, FileNotFoundError):
+    """A data set that is not in the data folder and cannot be fetched."""
 
 
 def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
@@ -97,13 +101,11 @@ def locate(home: Path, subfolder: str, names: Sequence[str]) -> list[Path] | Non
 def missing(title: str, home: Path, subfolder: str, names: Sequence[str], way_out: str) -> MissingDataError:
     """Build the error for a missing data set: expected files, folder, and how to get them."""
     absent = [name for name in names if locate(home, subfolder, [name]) is None]
-    looked = (
+    return MissingDataError(
         f"{title} is not in {home / subfolder}: looked for {', '.join(names)}; "
         f"{len(absent)} of {len(names)} missing ({', '.join(absent)}). "
-    )
-    return MissingDataError(
-        f"{looked}Set {VARIABLE} (or folder=) to the folder that holds '{subfolder}/'{way_out}.",
-        f"{looked}Set the environment variable {VARIABLE} to the folder that holds '{subfolder}/'.",
+        f"Set the environment variable {VARIABLE} (in Python also folder=) to the folder that holds "
+        f"'{subfolder}/'{way_out}."
     )
 
 

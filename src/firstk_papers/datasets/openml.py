@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from firstk.exceptions import InvalidInputError, MissingDataError
+from firstk.exceptions import InvalidInputError
+from firstk_papers.datasets.folder import MissingDataError
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from firstk.exceptions import FirstkError, InvalidInputError, MissingDataError, MissingExtraError
+from firstk.exceptions import FirstkError, InvalidInputError, MissingExtraError
+from firstk_papers.datasets import MissingDataError
 from firstk_papers.frame.files import write_text
 from firstk_papers.frame.specs import PAPERS
 from firstk_papers.frame.types import JsonDict, JsonObject
@@ -114,9 +115,9 @@ def attempt(job: Job) -> tuple[JsonObject, float] | str:
         return part_of(job.study, "measure")(job.cell), time.perf_counter() - begun
     except (MissingDataError, MissingExtraError) as error:
         # It does not depend on the cell, and a study has neither a folder nor a permission to download.
-        return error.at_command_line
+        return str(error)
     except FirstkError as error:
-        return f"{error.at_command_line} This was {job.shown}."
+        return f"{error} This was {job.shown}."
     except Exception as error:
         named = f"The experiment {job.experiment} stopped at {job.shown}"
         raise StudyError(f"{named}: {type(error).__name__}: {error}") from error

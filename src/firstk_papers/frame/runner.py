@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 
-from firstk.exceptions import FirstkError, InvalidInputError, MissingDataError, MissingExtraError
+from firstk.exceptions import FirstkError, InvalidInputError, MissingExtraError
+from firstk_papers.datasets import MissingDataError
 from firstk_papers.frame.cells import FOLDER, Job, StudyError, do_all, load, part_of, worker_pool
 from firstk_papers.frame.checks import require
 from firstk_papers.frame.claims import ClaimResult, Measure

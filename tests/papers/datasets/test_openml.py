@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import sklearn.datasets
 
-from firstk.exceptions import InvalidInputError, MissingDataError
-from firstk_papers.datasets import load_cifar10, load_fashion_mnist, load_mnist, openml
+from firstk.exceptions import InvalidInputError
+from firstk_papers.datasets import MissingDataError, load_cifar10, load_fashion_mnist, load_mnist, openml
 
 COUNTS = (1, 2) + (0,) * 8
 

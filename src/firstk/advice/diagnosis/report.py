@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from firstk._base.checks import check_verbose
-from firstk._base.json_records import JsonRecord, from_json, to_plain
+from firstk._base.json_records import JsonRecord, to_plain
 from firstk._base.progress import Verbose, steps
 from firstk.advice.diagnosis.compare import Ranking, compare_objectives
 from firstk.advice.diagnosis.folds import Trials, row_trials, trials_of
@@ -57,7 +57,7 @@ class Diagnosis(JsonRecord):
         How many rows there are, where only a sample of a file was read; otherwise 0.
     """
 
-    FORMAT = "firstk.Diagnosis/1"
+    FORMAT, AGAIN, IGNORED = "firstk.Diagnosis/1", "diagnose again", ("problems",)
 
     vectors: Vectors
     spectrum: PrefixCurve | None
@@ -82,11 +82,6 @@ class Diagnosis(JsonRecord):
     def to_dict(self) -> dict[str, Any]:
         """Return the record as JSON values, with the reason codes of what is wrong with the vectors."""
         return {"format": self.FORMAT, "problems": list(self.vectors.problems), **to_plain(self)}
-
-    @classmethod
-    def from_json(cls, text: str) -> Diagnosis:
-        """Read what `to_json` wrote; raise InvalidInputError for anything else."""
-        return from_json(cls, text, cls.FORMAT, again="diagnose again", ignore=("problems",))
 
 
 def diagnose(

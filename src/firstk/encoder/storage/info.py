@@ -84,7 +84,7 @@ class ModelInfo:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as values that JSON can hold."""
-        config = to_plain(self.shape) | self.record.to_json()
+        config = to_plain(self.shape) | self.record.to_dict()
         told = {name: value for name, value in config.items() if name not in ("curve", "auto", "choice")}
         return {
             "path": self.path,

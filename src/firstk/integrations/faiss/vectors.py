@@ -192,10 +192,7 @@ def load(path: str | Path) -> PreTransform:
     """Read an index written by :func:`save` or ``faiss.write_index``; raise CorruptModelError for other files."""
     faiss = require("faiss", "search", "A faiss index")
     file = Path(path)
-    if file.exists():
-        check_regular(file)
-    else:
-        raise CorruptModelError(f"'{file}' is not a faiss index: there is no such file.")
+    check_regular(file)
     # Files written by faiss itself have no checksum.
     size = file.stat().st_size - len(_MARK) - hashlib.sha256().digest_size
     if size >= 0:

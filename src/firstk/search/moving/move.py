@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,96 @@ from firstk._base.concurrency import prefetch
 from firstk.data.remote import place_of, shown
 from firstk.exceptions import InvalidInputError
 from firstk.search.moving.checksum import Checksum
-from firstk.search.moving.contract import Moved, MovePlan, Progress, Recode
-from firstk.search.moving.recoding import stays_stored
+from firstk.search.moving.recoding import Recode, stays_stored
 from firstk.search.moving.sources import AnySource, FileSource, SourceSample, open_source
 from firstk.search.moving.targets import FileTarget, StoreTarget
 from firstk.search.stores import connect, engine_class, is_address, place_and_name
 from firstk.search.stores.contract import Engine
 
 _OWNER = "move"
+Progress = Callable[[int], object]
 # Rows from which a plan estimates time.
 _SAMPLE = 2000
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What was done.
+
+    Attributes
+    ----------
+    source, target : str
+        Without credentials.
+    rows : int
+        In the target, each once.
+    written, there_before : int
+        By this run, and by earlier ones.
+    dropped : int
+        Rows left out for NaN.
+    width, k : int
+        Numbers of a vector in the source, and coordinates of the longest code in the target.
+    bytes_per_vector : int
+        Of the longest code.
+    source_bytes_per_vector : int
+        Of a vector or code in the source; of vectors as float32.
+    decoded_from : str or None
+        The precision of codes that were decoded on the way; None where none were.
+    checksum : str
+        Of ids and payloads, the same on both sides; empty from file to file, where columns are copied as they are.
+    verified : bool
+        Whether the target was read back and compared.
+    compared : tuple of str
+        What of it was compared: "rows", "codes" and, unless both are files, "ids" and "payloads".
+    left_out : tuple of str
+        Columns that the target's format has no room for.
+    seconds : float
+    """
+
+    source: str
+    target: str
+    rows: int
+    written: int
+    there_before: int
+    dropped: int
+    width: int
+    k: int
+    bytes_per_vector: int
+    source_bytes_per_vector: int
+    decoded_from: str | None
+    checksum: str
+    verified: bool
+    compared: tuple[str, ...]
+    left_out: tuple[str, ...]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class MovePlan:
+    """What a move would do, from the facts of the source and a sample of its rows; nothing was written.
+
+    Attributes
+    ----------
+    source, target : str
+    rows, width, k : int
+    source_bytes, target_bytes : int
+        Of vectors and codes, without ids, payloads and indexes.
+    sampled : int
+        Rows that were read, encoded and, where `writing` is known, written to a scratch place.
+    reading, writing : float or None
+        Estimated seconds of reading and encoding, and of writing and reading back; None where it was not tried,
+        because the target is a server.
+    """
+
+    source: str
+    target: str
+    rows: int
+    width: int
+    k: int
+    source_bytes: int
+    target_bytes: int
+    sampled: int
+    reading: float
+    writing: float | None
 
 
 def move(

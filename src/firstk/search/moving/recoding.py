@@ -8,8 +8,8 @@ be the encoder's own coordinates (`firstk.bits.quantizer` adds a mean to some), 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,16 +18,45 @@ from firstk._base.rows import unit_rows
 from firstk.data import CodeStamp, resolve_precision
 from firstk.data.files import code_layout
 from firstk.encoder import SEARCH_METRIC, FittedEncoder, check_fitted
-from firstk.estimator import Encoding, Wish, cut_bits, encoding_of
+from firstk.estimator import Described, Encoding, Wish, cut_bits, encoding_of
 from firstk.exceptions import InvalidInputError
-from firstk.integrations import METRICS, Codes
-from firstk.search.moving.contract import Recode, SourceFacts
+from firstk.integrations import METRICS, Codes, EncoderLike
+from firstk.search.moving.sources import SourceFacts
 from firstk.search.stores.contract import StoreLayout
 from firstk.search.stores.prefix_store import cut_codes, layout_of
 
 _OWNER = "move"
 # From vectors of the source to the short and the full code.
 Cut = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None]]
+
+
+@dataclass(frozen=True)
+class Recode:
+    """What vectors become on the way; None: not said.
+
+    Attributes
+    ----------
+    encoder : PrefixEncoder or FittedEncoder, optional
+        None keeps vectors and codes as they are.
+    k : int, optional
+        Coordinates to keep, all if not given. In a store, the length of the prefix that is indexed.
+    full : int, optional
+        In a store, the length of a longer code that reranks. With neither `k` nor `full`, codes of a store that has
+        both lengths keep both in another store.
+    metric : str
+        "cosine", "inner_product", "l2"; "auto" is cosine for what is encoded, and the source's own for what is not.
+    precision : str, optional
+        Of a file's codes, or of the short codes of a store that offers several.
+    bytes_per_vector : int, optional
+        In a file: embedded bits of so many bytes.
+    """
+
+    encoder: EncoderLike | None = None
+    k: int | None = None
+    full: int | None = None
+    metric: str = "auto"
+    precision: str | None = None
+    bytes_per_vector: int | None = None
 
 
 def for_store(facts: SourceFacts, recode: Recode) -> tuple[StoreLayout, Cut]:
@@ -63,17 +92,6 @@ def for_store(facts: SourceFacts, recode: Recode) -> tuple[StoreLayout, Cut]:
     return layout, cut
 
 
-@dataclass(frozen=True)
-class _Table:
-    """A source as `encoding_of` knows tables."""
-
-    path: str
-    width: int
-    vectors: str
-    members: tuple[str, ...] = ()
-    metadata: Mapping[str, str] = field(default_factory=dict)
-
-
 def for_file(facts: SourceFacts, recode: Recode) -> Encoding:
     """Return how vectors of the source become codes of a file."""
     if recode.full is not None:
@@ -85,7 +103,7 @@ def for_file(facts: SourceFacts, recode: Recode) -> Encoding:
     if not facts.coded:
         encoder = None if recode.encoder is None else _checked(facts, recode)
         wish = Wish(recode.k, None, recode.precision, recode.bytes_per_vector, metric)
-        return encoding_of(encoder, _Table(facts.place.strip("'"), facts.width, facts.vectors), wish)
+        return encoding_of(encoder, Described(facts.place.strip("'"), facts.width, facts.vectors), wish)
     if facts.bits:  # which stay as they are, or are cut
         assert facts.held is not None
         if recode.encoder is not None:

@@ -11,15 +11,83 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from firstk.bits import Embedded
-from firstk.data.files import CodeRecord, VectorTable, open_vectors
+from firstk.data import CodeStamp
+from firstk.data.files import CodeRecord, VectorTable, is_bit_string, must_be_restored, open_vectors
 from firstk.exceptions import InvalidInputError
 from firstk.integrations import ID_COLUMN, Documents
-from firstk.search.moving.contract import SourceFacts
 from firstk.search.stores import check_store, connect, is_address
 from firstk.search.stores.contract import Engine, ForeignStoreError, Id, StoredRows
 from firstk.search.stores.incoming import Incoming, plain_id, plain_payload
 
 _OWNER = "move"
+
+
+@dataclass(frozen=True)
+class SourceFacts:
+    """What is known of a source before its rows are read.
+
+    Attributes
+    ----------
+    place : str
+        What messages call it, without credentials.
+    rows : int
+        Those without a usable vector included.
+    width : int
+        Numbers of a vector.
+    ids : str
+        "int" or "text".
+    vectors : str
+        Name of the vectors.
+    key : str
+        Name of the ids, for a file.
+    stamp : CodeStamp or None
+        Who made the codes; None for vectors that no encoder of firstk made.
+    metric : str or None
+        By which the source compares them, where it knows.
+    unit : bool
+        Whether they are codes that were brought to unit norm.
+    held : CodeRecord or None
+        What a file says about how its codes are stored.
+    short : int or None
+        Length of the indexed prefix, in a store that has a longer code for reranking.
+    """
+
+    place: str
+    rows: int
+    width: int
+    ids: str
+    vectors: str = "vectors"
+    key: str = "id"
+    stamp: CodeStamp | None = None
+    metric: str | None = None
+    unit: bool = False
+    held: CodeRecord | None = None
+    short: int | None = None
+
+    @property
+    def coded(self) -> bool:
+        """Whether an encoder made them."""
+        return self.stamp is not None and not self.stamp.raw
+
+    @property
+    def bits(self) -> bool:
+        """Whether they are embedded bits of an encoder, which stand for coordinates of their own."""
+        return self.coded and self.held is not None and is_bit_string(self.held.precision)
+
+    @property
+    def rounded(self) -> bool:
+        """Whether what is stored has to be decoded to be codes."""
+        return self.held is not None and must_be_restored(self.held.precision)
+
+    @property
+    def precision(self) -> str:
+        """Name of the precision in which the source keeps them."""
+        return "float32" if self.held is None else self.held.precision.name
+
+    @property
+    def bytes_per_vector(self) -> int:
+        """Bytes of a vector or code in the source; of vectors as float32."""
+        return 4 * self.width if self.held is None else self.held.precision.bytes_per_vector(self.width)
 
 
 def open_source(

@@ -36,10 +36,9 @@ from firstk.data.files import (
 )
 from firstk.data.remote import RemotePath, place_of, shown_place
 from firstk.exceptions import InvalidInputError
-from firstk.search.moving.contract import Recode, SourceFacts
 from firstk.search.moving.payload_columns import PayloadColumns
-from firstk.search.moving.recoding import for_file, for_store
-from firstk.search.moving.sources import AnySource, FileSource, TableRows
+from firstk.search.moving.recoding import Recode, for_file, for_store
+from firstk.search.moving.sources import AnySource, FileSource, SourceFacts, TableRows
 from firstk.search.stores.contract import CodedRows, Engine, Id, StoredRows
 from firstk.search.stores.prefix_store import check_same, create_empty
 

@@ -1,12 +1,12 @@
 """Methods of alignment, which bring the vectors of two models together: one file per family, one line in the registry.
 
-A method turns cross moments into translations and an ordered shared code (`firstk.contracts.AlignmentMethod`).
+A method turns cross moments into translations and an ordered shared code (`firstk.upgrade.contract.AlignmentMethod`).
 """
 
 from __future__ import annotations
 
 from firstk._base.checks import Registry
-from firstk.contracts import AlignmentMethod
+from firstk.upgrade.contract import AlignmentMethod
 from firstk.upgrade.methods._linear import ClosedFormMethod, from_translations, with_shared_code
 from firstk.upgrade.methods.cca import CCA, WhitenedRidge
 from firstk.upgrade.methods.procrustes import Procrustes, ProcrustesRidge

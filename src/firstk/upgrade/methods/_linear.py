@@ -10,16 +10,15 @@ import numpy as np
 
 from firstk._base.checks import bad_parameter, is_real
 from firstk._base.linalg import ordered_eigh, signed, symmetrised
-from firstk.contracts import AlignmentSolution
-from firstk.encoder import AffineMap
 from firstk.moments import CrossMoments
+from firstk.upgrade.contract import AffineMap, AlignmentSolution
 
 # Share of the largest singular value below which a direction is rounding.
 _RANK = 1e-10
 
 
 class ClosedFormMethod:
-    """Defaults of :class:`firstk.contracts.AlignmentMethod`.
+    """Defaults of :class:`firstk.upgrade.contract.AlignmentMethod`.
 
     A setting that may be left to "auto" is listed in `grid`, with the values that are tried, those that adapt least to
     the pairs first.

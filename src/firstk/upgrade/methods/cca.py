@@ -9,9 +9,8 @@ import numpy as np
 
 from firstk._base.checks import check_flag
 from firstk._base.linalg import signed
-from firstk.contracts import AlignmentSolution
-from firstk.encoder import AffineMap
 from firstk.moments import CrossMoments
+from firstk.upgrade.contract import AffineMap, AlignmentSolution
 from firstk.upgrade.methods._linear import ClosedFormMethod, inverse, shrunk_values, to_scale
 from firstk.upgrade.methods.procrustes import ProcrustesRidge
 from firstk.upgrade.methods.ridge import ridge_map

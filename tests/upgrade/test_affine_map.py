@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from firstk.encoder.affine_map import AffineMap
 from firstk.exceptions import InvalidInputError
+from firstk.upgrade.contract import AffineMap
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(7, 4))
