@@ -10,6 +10,7 @@ from firstk import PrefixEncoder, Search, evaluate
 from firstk.advice import stored_codes
 from firstk.data.files import write_vectors
 from firstk.data.precision import PRECISIONS
+from firstk.metrics import _sweep
 
 LONG = __import__("importlib").import_module("firstk.advice.evaluate")
 
@@ -63,6 +64,20 @@ def test_scales_are_fitted_on_rows_evenly_spaced(searched, monkeypatch):
     fitted = PRECISIONS["int4"].fit(Z[::3])
     ((_, storage),) = stored_codes.rounded_storages(once, PRECISIONS["int4"], Z, [Z.shape[1]], signs=False, ask=False)
     np.testing.assert_array_equal(storage.store(Z), fitted.restore(fitted.quantise(Z)))
+
+
+def test_references_are_laid_out_in_blocks_as_at_once():
+    compiled = pytest.importorskip("firstk.metrics._sweep_compiled")
+    draw = np.random.default_rng(0)
+    Z = draw.standard_normal((64 * compiled.LANES + 5, 9)) * 10.0 ** draw.integers(
+        -30, 30, (64 * compiled.LANES + 5, 1)
+    )
+    lengths = np.array([2, 5, 9])
+    tiles, scales = compiled._laid_out(Z, lengths)
+    rows = tiles.transpose(0, 2, 1).reshape(-1, 9)[: len(Z)]
+    np.testing.assert_array_equal(rows, _sweep.balanced(Z))
+    norms = np.stack([np.linalg.norm(rows[:, :k], axis=1) for k in lengths], axis=1)
+    np.testing.assert_allclose(scales.transpose(0, 2, 1).reshape(-1, 3)[: len(Z)], 1 / norms, rtol=1e-12)
 
 
 def test_how_long_it_takes_is_said_before(searched, tmp_path, monkeypatch):

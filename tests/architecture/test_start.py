@@ -63,3 +63,11 @@ def test_info_loads_numpy_and_what_a_model_is(tmp_path):
     of_data = {name for name in own if name.startswith("firstk.data")}
     of_remote = {"firstk.data.remote", "firstk.data.remote.path", "firstk.data.remote.secrets"}
     assert of_data == {"firstk.data", "firstk.data.precision", "firstk.data.stamp", "firstk.data.stores"} | of_remote
+
+
+def test_a_small_curve_does_not_load_the_compiler():
+    """Compiling takes seconds: it is for what takes longer."""
+    script = "import numpy as np; from firstk.metrics import nearest_neighbors as f; f(np.eye(9), np.eye(9), 2)"
+    heavy, own = loaded(script)
+    assert not {"numba", "torch"} & heavy
+    assert "firstk.metrics._sweep_compiled" not in own

@@ -84,6 +84,8 @@ def test_what_a_centroid_leaves_of_a_row_that_it_was_not_fitted_on():
     np.testing.assert_allclose(left[:, 0], [0 - 4.5, 2 - 3.5, 7 - 1.0, 100 - 3.0])
     weighted = codebooks._left_over(rows[:3], np.array([[4.0], [1e6]]), np.zeros(3, int), np.array([0.25, 0.25, 0.5]))
     np.testing.assert_allclose(weighted[:, 0], [0 - 16 / 3, 2 - 14 / 3, 7 - 1.0])
+    nothing = codebooks._left_over(rows[:3], np.array([[4.0], [9.0]]), np.zeros(3, int), np.zeros(3))
+    np.testing.assert_array_equal(nothing, rows[:3] - 9.0)  # a mean of rows without weight leaves what another leaves
 
 
 def slow_gain(v, w, bits, rows):

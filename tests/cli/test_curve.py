@@ -115,7 +115,7 @@ def test_a_cut_off_is_that_of_python(folder, digits):
     words = ("curve", "pca", "test.npz:pixels", "--reference", "train.npz:pixels", "-k", "8", "--threshold")
     found = json.loads(firstk(*words, "0.95", "--json", folder=folder).stdout)["threshold"]
     expected = PrefixEncoder.load(folder / "pca").threshold(0.95, 8, digits.X_test, digits.X_train)
-    assert (found["cut"], found["misses"], found["k"]) == (expected.cut, expected.misses, 8)
+    assert (found["cut"], found["misses"], found["codes"]) == (expected.cut, expected.misses, expected.codes)
     refused = firstk(*words, "1.5", folder=folder, check=False)
     assert refused.returncode == 2, "refused before anything is evaluated"
     assert "Invalid value for '--threshold'" in refused.stderr

@@ -24,8 +24,8 @@ def test_those_of_pca(d, shape):
     X = np.random.default_rng(0).normal(size=shape) @ np.diag(np.linspace(3, 1, shape[1])) + 5
     enc = PrefixEncoder("rank" if d is None else d).fit(X)
     pca = PCA(enc.n_components_).fit(X)
-    for name in PCA_NAMES:
-        np.testing.assert_allclose(getattr(enc, name), getattr(pca, name), rtol=1e-9)
+    for name in (*PCA_NAMES, "noise_variance_"):
+        np.testing.assert_allclose(getattr(enc, name), getattr(pca, name), rtol=1e-9, atol=1e-14)
 
 
 @pytest.mark.parametrize("dead", [0, 3])
@@ -89,7 +89,7 @@ def test_names_are_absent_where_they_mean_nothing(digits, tmp_path):
     X, y = digits.X_train, digits.y_train
     pca, lda = PrefixEncoder(8).fit(X), PrefixEncoder(objective="fisher").fit(X, y)
     assert not any(hasattr(pca, name) for name in ("means_", "priors_", "coef_", "decision_function"))
-    assert not any(hasattr(lda, name) for name in ("explained_variance_", "singular_values_"))
+    assert not any(hasattr(lda, name) for name in ("explained_variance_", "singular_values_", "noise_variance_"))
     assert not hasattr(lda[:3], "explained_variance_ratio_")
     assert not hasattr(PrefixEncoder(objective=Fisher(reconstruction=0.5)).fit(X, y), "explained_variance_ratio_")
     loaded = PrefixEncoder.load(lda.save(tmp_path / "model"))

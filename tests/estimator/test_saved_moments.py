@@ -12,6 +12,7 @@ from firstk.encoder.storage.folder import read_extra_bytes
 from firstk.encoder.storage.info import model_info
 from firstk.estimator.prefix_encoder import MOMENTS
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError
+from firstk.moments.statistics import Statistics
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((300, 6)) * [6, 5, 4, 3, 2, 1] + 10
@@ -137,3 +138,10 @@ def test_the_documents_of_a_store_are_kept_once(tmp_path):
     plain = PrefixEncoder(objective=goal).fit_pairs(queries, documents[:60])
     np.testing.assert_array_equal(plain.merge(second).encoder_.sample["X"], wanted)
     np.testing.assert_array_equal(second.encoder_.sample["X"], wanted)  # what was merged in stays as it was
+
+
+def test_a_sample_without_vectors_is_damaged():
+    held = PrefixEncoder(2).fit(X)._statistics.to_arrays()
+    held["sample.columns.0"] = held.pop("sample.columns.X")
+    with pytest.raises(CorruptModelError, match="sample without vectors"):
+        Statistics.from_arrays(held)

@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,10 @@ import pytest
 from firstk import Evaluation, FunnelIndex, PrefixCurve, PrefixEncoder
 from firstk._base import arrays as array_files
 from firstk.advice.records import AxisStatistics, ImageSamples, Packed, Report
+from firstk.data.files.code_file import open_codes
 from firstk.encoder.storage.folder import read_extra
 from firstk.encoder.storage.info import model_info
+from firstk.estimator.transform_files import transform_files
 from firstk.exceptions import FirstkError
 from firstk.integrations import parts
 from firstk.moments.checkpoint import Checkpoint
@@ -70,6 +73,7 @@ STUDY = Report(
     notes=("a note",),
 )
 JOB = {"job": "fit"}
+CODES = ["npz", "arrow", "safetensors", "parquet"] if find_spec("pyarrow") else ["npz", "safetensors"]
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,25 @@ def read_model(home):
         contents(enc._statistics.to_arrays()),
         Report.from_json(read_extra(home / "model", "study.json")),
     )
+
+
+def write_codes(home):
+    """A model with codebooks and a mean of queries, and files of its codes, which hold the codebooks too."""
+    rows = np.random.default_rng(2).standard_normal((4096, 4)) + [4, 2, 0, 0] * np.sign(RNG.standard_normal((4096, 1)))
+    enc = PrefixEncoder(4).fit(rows).with_queries(rows[:300] + 1)
+    np.save(home / "rows.npy", rows[:30].astype(np.float32))
+    files = [home / f"codes.{ending}" for ending in CODES]
+    for file in files:
+        transform_files(enc, home / "rows.npy", file, bytes_per_vector=4)
+    return [enc.save(home / "coded") / "model.safetensors", *files]
+
+
+def read_codes(home):
+    enc = PrefixEncoder.load(home / "coded")
+    quantizer = enc.quantizer(None)
+    assert quantizer.embedded.codebooks.levels
+    told = [open_codes(home / f"codes.{ending}").table.read(()).vectors.tobytes() for ending in CODES]
+    return quantizer.encode(np.load(home / "rows.npy")).tobytes(), enc.encode_query(np.ones((1, 4))).tobytes(), told
 
 
 def write_index(home):
@@ -228,6 +251,7 @@ def forge_index(file, change, rng):
 
 KINDS = {
     "model": Kind(write_model, read_model),
+    "codes": Kind(write_codes, read_codes),
     "index": Kind(write_index, read_index, forge=forge_index),
     "bytes index": Kind(write_bytes, read_bytes),
     "alignment": Kind(write_alignment, read_alignment),
@@ -374,8 +398,9 @@ ANY = (flip, flips, truncated, zeroed, exchanged, inserted)
 
 
 def damages_of(file, whole):
-    text = whole[:1] == b"{"
-    return (*ANY, *((rewritten, digits) if text else (resized, headed)))
+    if whole[:1] == b"{":
+        return (*ANY, rewritten, digits)
+    return ANY if file.suffix in (".npz", ".arrow", ".parquet") else (*ANY, resized, headed)
 
 
 # -- what comes of it --------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from sentence_transformers.sentence_transformer import losses as stock
 from firstk.integrations.sentence_transformers import FullPrefixLoss
 
 
-def train(model, data, loss, folder, steps=12):
+def train(model, data, loss, folder, steps=12, report_to=()):
     args = SentenceTransformerTrainingArguments(
         output_dir=str(folder),
         max_steps=steps,
@@ -27,7 +27,7 @@ def train(model, data, loss, folder, steps=12):
         logging_steps=3,
         eval_strategy="steps",
         eval_steps=steps,
-        report_to=[],
+        report_to=list(report_to),
         save_strategy="no",
         seed=0,
         use_cpu=True,
@@ -59,6 +59,34 @@ def test_training_lowers_every_logged_prefix(tiny_model, sentences, tmp_path, ca
         assert np.isfinite(judged[f"eval_loss_at_{k}"])
     for entry in steps:  # what is lowered is the sum over prefixes and nothing else; logs are rounded
         assert entry["loss"] == pytest.approx(entry["full_prefix"], abs=2e-3)
+
+
+@pytest.mark.parametrize("tracker", ["tensorboard", "wandb"])
+def test_trackers_get_the_loss_of_each_prefix(tiny_model, sentences, tmp_path, monkeypatch, tracker):
+    pytest.importorskip(tracker, reason=f"needs the package '{tracker}'")
+    monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "board"))
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_DIR", str(tmp_path))
+    model = tiny_model()
+    loss = FullPrefixLoss(model, stock.MultipleNegativesRankingLoss(model), log_prefixes=[2, 8])
+    logs = train(model, pairs(sentences), loss, tmp_path, steps=6, report_to=[tracker])
+    last = [entry for entry in logs if "full_prefix" in entry][-1]
+    if tracker == "wandb":
+        import wandb
+
+        told = {name: wandb.run.summary[name] for name in ("train/loss_at_2", "train/loss_at_8", "eval/loss_at_8")}
+        wandb.finish()
+        assert list(tmp_path.glob("wandb/offline-run-*/*.wandb")), "nothing was sent"
+    else:
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+        events = EventAccumulator(str(tmp_path / "board")).Reload()
+        told = {
+            name: events.Scalars(name)[-1].value for name in ("train/loss_at_2", "train/loss_at_8", "eval/loss_at_8")
+        }
+    for k in (2, 8):
+        assert told[f"train/loss_at_{k}"] == pytest.approx(last[f"loss_at_{k}"], abs=1e-3)
+    assert np.isfinite(told["eval/loss_at_8"])
 
 
 def test_a_classifier_learns_beside_the_model(tiny_model, sentences, tmp_path):

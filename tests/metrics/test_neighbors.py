@@ -13,8 +13,11 @@ from firstk.metrics import (
 )
 
 
-@pytest.fixture(params=["one block", "row by row"], autouse=True)
+@pytest.fixture(params=["one block", "row by row", "compiled"], autouse=True)
 def _sweeps(request, monkeypatch):
+    if request.param == "compiled":
+        pytest.importorskip("numba")
+    monkeypatch.setattr("firstk.metrics._sweep._LARGE", 0 if request.param == "compiled" else np.inf)
     monkeypatch.setattr("firstk.metrics._sweep.BLOCK_BYTES", 1 if request.param == "row by row" else 1 << 20)
 
 

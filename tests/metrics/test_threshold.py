@@ -5,9 +5,11 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 from firstk import PrefixEncoder, Rows, Search
+from firstk.data.precision import PRECISIONS
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import calibration, matched_threshold, nearest_neighbors
 from firstk.objectives import Similarity
+from firstk.quality.choice import Choice, Limits, Offer, Point
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +75,52 @@ def test_an_encoder_says_its_thresholds(task):
         encoder, Rows(X, reference=Rows(reference)), 0.8, 3
     )
     assert encoder.threshold(0.8, 3, X) == matched_threshold(encoder, Rows(X), 0.8, 3)
+
+
+def signs(codes):
+    return 2.0 * (codes > 0) - 1
+
+
+def int8(codes, of):
+    precision = PRECISIONS["int8"].fit(of)
+    return precision.restore(precision.quantise(codes))
+
+
+STORED = {
+    "int8": (Point(4, "int8", 4, 0.5), lambda q, z: (q, int8(z, z))),
+    "int8, both sides": (
+        Point(4, "int8", 4, 0.5, queries="int8", form="byte"), lambda q, z: (int8(q, z), int8(z, z))
+    ),
+    "bits of a store": (Point(7, "binary", 1, 0.5, queries="binary", form="bit"), lambda q, z: (signs(q), signs(z))),
+    "rescored bits": (Point(4, "binary", 20, 0.5, queries="binary", form="bq", oversampling=3), lambda q, z: (q, z)),
+    "embedded bits": (Point(8, "embedded", 3, 0.5), None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_a_choice_says_the_threshold_of_what_it_stores(task, name):
+    encoder, X, reference = task
+    point, codes = STORED[name]
+    choice = Choice("recall@10", "raw vectors", 1.0, (Offer(point, "cheapest", 0.99),), Limits())
+    found = choice.threshold(0.8, encoder, X, reference)
+
+    if codes is None:
+        quantizer = encoder.encoder_.quantizer(point.bytes)
+        asked, stored = quantizer.encode_query(X), quantizer.decode(quantizer.encode(reference))
+    else:
+        asked, stored = codes(*(encoder.encode_document(part)[:, : point.k] for part in (X, reference)))
+    raw, short = unit(X)[1::2] @ unit(reference).T, unit(asked)[1::2] @ unit(stored).T
+    matches, above = raw >= 0.8, short >= found.cut - 1e-6
+    assert found.misses == pytest.approx(1 - (matches & above).sum() / matches.sum(), abs=0.01)
+    assert found.false_matches == pytest.approx(1 - (matches & above).sum() / above.sum(), abs=0.01)
+    assert found.codes == (str(point) if codes else "embedded bits in 3 bytes")
+
+
+def test_codes_whose_cosines_nobody_knows_are_refused(task):
+    encoder, X, _ = task
+    for point in (Point(4, "scalar", 4, 0.5, form="SQ8"), Point(4, "int8", 4, 0.5, code="PCA")):
+        with pytest.raises(InvalidInputError, match=r"knows no cosines of .* Give k\."):
+            encoder.threshold(0.8, point, X)
 
 
 @pytest.mark.parametrize("alone", [False, True])

@@ -136,7 +136,7 @@ def test_a_table_goes_on_from_any_piece_without_reading_what_came_before(tmp_pat
     for i in range(3):
         np.save(tmp_path / f"part-{i}.npy", X[300 * i : 300 * i + 300])
     table = open_vectors(tmp_path)
-    whole, reader, read = [batch.start for batch in table.batches(70)], type(table.shards[0].open()), []
+    whole, reader, read = [batch.start for batch in table.batches(70)], table.shards[0].ask(type), []
     blocks = reader.blocks
     monkeypatch.setattr(reader, "blocks", lambda self, *wanted: (read.append(1), blocks(self, *wanted))[1])
     for start, shards in ((0, 3), (70, 3), (300, 2), (580, 2), (600, 1), (900, 0)):

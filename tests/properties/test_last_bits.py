@@ -82,6 +82,14 @@ def test_weights_are_repetitions_for_mined_neighbors(rows):
     np.testing.assert_allclose(weighted.components_, repeated.components_, atol=1e-9)
 
 
+@pytest.fixture(params=["numpy", "compiled"])
+def _sweeps(request, monkeypatch):
+    if request.param == "compiled":
+        pytest.importorskip("numba")
+    monkeypatch.setattr(_sweep, "_LARGE", 0 if request.param == "compiled" else np.inf)
+
+
+@pytest.mark.usefixtures("_sweeps")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_neighbors_that_differ_by_a_rounding_tie_and_the_first_wins(dtype):
     rng = np.random.default_rng(3)
@@ -98,6 +106,7 @@ def test_neighbors_that_differ_by_a_rounding_tie_and_the_first_wins(dtype):
     np.testing.assert_array_equal(neighbor_recall(R, Q, groups[:, 0], at=3)[-1], 1.0)
 
 
+@pytest.mark.usefixtures("_sweeps")
 def test_parallel_references_tie():
     """Cosines of multiples of a vector are equal, whatever their sums round to."""
     rng = np.random.default_rng(4)
@@ -106,6 +115,7 @@ def test_parallel_references_tie():
     np.testing.assert_array_equal(nearest_neighbors(R, Q, 5), np.tile(np.arange(5), (50, 1)))
 
 
+@pytest.mark.usefixtures("_sweeps")
 def test_hundreds_of_copies_tie_and_the_first_win(monkeypatch):
     monkeypatch.setattr(_sweep, "_CANDIDATES", 500)
     monkeypatch.setattr(_sweep, "_COORDINATES", 100)
@@ -115,6 +125,7 @@ def test_hundreds_of_copies_tie_and_the_first_win(monkeypatch):
     np.testing.assert_array_equal(nearest_neighbors(R, Q, 3), [[0, 1, 2], [150, 151, 152], [0, 1, 2]])
 
 
+@pytest.mark.usefixtures("_sweeps")
 def test_hundreds_of_references_closer_than_float32_sums_can_tell_are_told_apart():
     """Near copies of a few documents: cosines of float32 differ by less than they are rounded."""
     rng = np.random.default_rng(8)
@@ -129,6 +140,7 @@ def test_hundreds_of_references_closer_than_float32_sums_can_tell_are_told_apart
     assert np.mean(found == expected) > 0.99
 
 
+@pytest.mark.usefixtures("_sweeps")
 def test_close_neighbors_in_short_codes_stay_apart():
     """A tie is a rounding of the codes, not of their cosines: angles of 1e-4 are told apart in float32."""
     angles = np.linspace(0, 0.1, 1001)

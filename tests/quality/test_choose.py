@@ -436,6 +436,21 @@ def test_the_safe_choice_is_what_its_bytes_alone_would_recommend():
     assert sure.get("safe") is None
 
 
+def test_the_safe_choice_needs_no_longer_prefix_to_be_as_sure():
+    rng = np.random.default_rng(0)
+    raw = right(800, 0.87)
+
+    def changed(lost, gained):
+        return np.where(raw, rng.random(800) >= lost, rng.random(800) < gained)
+
+    # The last coordinates do harm, though not clearly: their interval ends below the share.
+    shares = {12: changed(0.02, 0.12), 16: changed(0.02, 0.35), 24: changed(0.12, 1.0)}
+    found = choose(table_of({Point(k, "int8", k, 0.0): hits for k, hits in shares.items()}, raw), Limits(keep=0.99))
+    assert found.own.point.k == 12
+    assert found.unsure
+    assert found.get("safe").point.k == 16
+
+
 @pytest.mark.parametrize("other", [1.0, 1.0 - 1e-12, 1.0 + 1e-12])
 def test_last_digits_do_not_choose_among_equal_points(other):
     points = (Point(32, "int8", 32, 0.9 * other), Point(16, "float16", 32, 0.9))

@@ -84,8 +84,32 @@ def test_queries_of_another_width_are_refused(task):
     folder, _, Q, _, _ = task
     write_vectors(folder / "narrow.npz", Q[:, :7])
 
-    with pytest.raises(InvalidInputError, match=r"7 numbers, and the vectors .* have 12"):
+    with pytest.raises(InvalidInputError, match=r"rows.parquet' takes queries of 12 numbers\. Got 7"):
         ask(folder / "rows.parquet", open_vectors(folder / "narrow.npz"))
+
+
+@pytest.mark.parametrize("place", ["short.npz", "codes.index", "duckdb:wide.db#rows"])
+def test_queries_of_another_width_are_refused_wherever_codes_are(task, place, monkeypatch):
+    folder, X, Q, encoder, _ = task
+    monkeypatch.chdir(folder)
+    write_vectors(folder / "narrow.npz", Q[:, :7])
+    if place.startswith("duckdb"):
+        pytest.importorskip("duckdb")
+        move("rows.parquet", place, Recode(encoder, k=6), force=True)
+    elif place == "short.npz":
+        transform_files(encoder, "rows.parquet", place, k=6)
+    else:
+        CodeIndex.fit(X, encoder=encoder, bytes=4).save(place)
+    with pytest.raises(InvalidInputError, match=r" takes queries of 12 numbers\. Got 7"):
+        ask(place, open_vectors("narrow.npz"), model=None if place == "codes.index" else encoder)
+
+
+def test_a_model_that_would_not_be_used_is_refused(task):
+    folder, X, _, encoder, _ = task
+    CodeIndex.fit(X, encoder=encoder, bytes=4).save(folder / "own.index")
+    for place, why in (("rows.parquet", "holds raw vectors"), ("own.index", "has an encoder of its own")):
+        with pytest.raises(InvalidInputError, match=rf"{why}, so the model would not be used"):
+            ask(folder / place, open_vectors(folder / "queries.parquet"), model=encoder)
 
 
 def test_scores_are_those_of_the_metrics(task):

@@ -103,6 +103,48 @@ def test_an_encoder_is_saved_with_the_index(tmp_path):
     assert len(again) == 203
 
 
+def near(index, asked, own):
+    """Return the raw cosines of a search's results, and of those that are not the row that asks."""
+    found = index.search(asked)
+    rows = np.searchsorted(index.ids, found.ids)
+    unit = [part / np.linalg.norm(part, axis=1, keepdims=True) for part in (asked, Z)]
+    raw = np.einsum("mp,mnp->mn", unit[0], unit[1][rows])
+    return found.scores, raw, rows != np.arange(len(asked))[:, None] if own else np.full(rows.shape, True)
+
+
+@pytest.mark.parametrize("with_queries", [False, True])
+@pytest.mark.parametrize("kind", [FunnelIndex, CodeIndex])
+def test_calibrated_scores_estimate_cosines_of_raw_vectors(tmp_path, kind, with_queries):
+    ids = np.arange(300) * 7  # and so no places
+    more = {"bytes": 3} if kind is CodeIndex else {"engine": "numpy"}
+    index = kind.fit(Z, encoder=ENCODER[:4] if kind is FunnelIndex else ENCODER, ids=ids, metric="cosine", **more)
+    with pytest.raises(InvalidInputError, match=r"needs calibrate\(X\) first"):
+        index.search(Q, calibrated=True)
+    index.calibrate(Z, Q if with_queries else None)
+
+    scores, raw, kept = near(index, Q if with_queries else Z, not with_queries)
+    found = index.search(Q if with_queries else Z, calibrated=True)
+    assert np.array_equal(index.search(Q).ids, index.search(Q, calibrated=True).ids)
+    assert abs(scores[kept].mean() - raw[kept].mean()) > 0.005, "scores are no raw cosines"
+    assert found.scores[kept].mean() == pytest.approx(raw[kept].mean(), abs=1e-3)
+    order = np.argsort(scores[kept])
+    assert (np.diff(found.scores[kept][order]) >= 0).all()
+
+    read = kind.load(index.save(tmp_path / "index.firstk"))
+    assert np.array_equal(read.search(Q, calibrated=True).scores, index.search(Q, calibrated=True).scores)
+
+
+def test_what_cannot_be_calibrated_is_refused(build):
+    with pytest.raises(InvalidInputError, match="an encoder and metric 'cosine'"):
+        build(Z).calibrate(Z)
+    index = _bytes(Z, metric="cosine")
+    with pytest.raises(InvalidInputError, match=r"vectors of the 300 rows\. Got 20"):
+        index.calibrate(Q)
+    index.calibrate(Z)
+    with pytest.raises(InvalidInputError, match="'rerank' or 'calibrated'"):
+        index.search(Q, calibrated=True, rerank=ENCODER.encode_document(Z))
+
+
 def test_saving_replaces_and_a_failure_leaves_the_old_file(tmp_path, build, monkeypatch):
     path, kind = tmp_path / "index", type(build(Z))
     build(Z).save(path)

@@ -26,9 +26,13 @@ def test_the_promise_is_what_a_search_finds(tmp_path, postgres):
     advice = ran("fit", "rows.npz", "--store", "pgvector", "--bytes-per-vector", "20", "-o", "model")
     assert "as bit in pgvector: 20 bytes per vector instead of 384" in advice
     low, high = map(int, re.search(r"They keep (\d+) to (\d+) % of the raw vectors' recall@10", advice).groups())
-    (move,) = (shlex.split(line) for line in advice.splitlines() if line.startswith("  firstk move"))
-    ran(*(place if "USER@HOST" in word else word for word in move[1:]))
-    told = ran("search", place, "queries.npz", "--model", "model", "-o", "run.tsv", "--against", "rows.npz")
+    printed = [
+        shlex.split(line) for line in advice.splitlines() if line.startswith(("  firstk move", "  firstk search"))
+    ]
+    here = {"QUERIES": "queries.npz"}
+    move, search = ([place if "USER@HOST" in word else here.get(word, word) for word in words[1:]] for words in printed)
+    ran(*move)
+    told = ran(*search, "-o", "run.tsv")
     found = re.search(r"Found [\d.]+% of the raw vectors' 10 results \(([\d.]+)% to ([\d.]+)%\)", told)
     assert float(found[1]) <= high
     assert float(found[2]) >= low

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from firstk.upgrade.mixing import Calibration, asked_for, cosines, mixed_queries, mixed_rows, worth
+from firstk.upgrade.mixing import Rescaling, asked_for, cosines, mixed_queries, mixed_rows, worth
 from fixtures.made_upgrade import Rotation, made_upgrade
 
 
@@ -15,7 +15,7 @@ def test_cosines_of_a_mixed_store_are_in_the_order_of_calibrated_scores():
     rng = np.random.default_rng(0)
     translated, new, queries = rng.normal(size=(40, 5)), rng.normal(size=(40, 5)), rng.normal(size=(7, 5))
     anew = rng.random(40) < 0.4
-    calibration = Calibration(offset=-0.2, scale=1.7)
+    calibration = Rescaling(offset=-0.2, scale=1.7)
     scores = np.where(anew, unit(queries) @ unit(new).T, -0.2 + 1.7 * unit(queries) @ unit(translated).T)
     rows = mixed_rows(translated, new, anew, calibration)
     assert np.ptp(np.linalg.norm(rows, axis=1)) < 1e-12
@@ -28,7 +28,7 @@ def test_calibration_matches_the_best_scores():
     rng = np.random.default_rng(1)
     new, queries = rng.normal(size=(300, 8)), rng.normal(size=(30, 8))
     translated = new + 2.0 * rng.normal(size=new.shape)
-    found = Calibration.fit(queries, translated, new)
+    found = Rescaling.fit(queries, translated, new)
 
     def best(rows):
         return np.sort(unit(queries) @ unit(rows).T, axis=1)[:, -10:]
@@ -41,7 +41,7 @@ def test_calibration_matches_the_best_scores():
 def test_the_same_rows_need_no_calibration():
     rng = np.random.default_rng(2)
     new, queries = rng.normal(size=(50, 8)), rng.normal(size=(30, 8))
-    found = Calibration.fit(queries, new, new)
+    found = Rescaling.fit(queries, new, new)
     assert (found.offset, found.scale) == pytest.approx((0.0, 1.0))
 
 

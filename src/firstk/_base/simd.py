@@ -116,6 +116,17 @@ def splat(typing: Context, x: types.Float) -> Intrinsic:
 
 
 @intrinsic
+def splat_at(typing: Context, array: types.Array[types.Float], index: types.Integer) -> Intrinsic:
+    """Return a vector with the number of `array` at `index` in every lane."""
+
+    def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
+        data = make_array(array)(context, builder, args[0]).data
+        return _splat(builder, builder.load(builder.gep(data, [args[1]])), _vector_of(array.dtype))
+
+    return Vector(array.dtype)(array, types.intp), code
+
+
+@intrinsic
 def fma(typing: Context, x: Vector, y: Vector, z: Vector) -> Intrinsic:
     """Return x y + z."""
     return x(x, x, x), lambda context, builder, signature, args: _fma(builder, *args)
@@ -143,6 +154,27 @@ def mul(typing: Context, x: Vector, y: Vector) -> Intrinsic:
 def larger(typing: Context, x: Vector, y: Vector) -> Intrinsic:
     """Return the larger of x and y in each lane."""
     return x(x, x), lambda context, builder, signature, args: _larger(builder, *args)
+
+
+@intrinsic
+def above(typing: Context, x: Vector, y: Vector) -> Intrinsic:
+    """Return which lanes of x exceed those of y, as bits: lane i is bit i."""
+
+    def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
+        lanes = builder.fcmp_ordered(">", *args)
+        return builder.zext(builder.bitcast(lanes, ir.IntType(LANES)), _INT32)
+
+    return types.uint32(x, x), code
+
+
+@intrinsic
+def lowest_bit(typing: Context, bits: types.Integer) -> Intrinsic:
+    """Return the place of the lowest bit that is set; at least one must be."""
+
+    def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
+        return builder.zext(builder.cttz(args[0], ir.Constant(ir.IntType(1), 1)), ir.IntType(64))
+
+    return types.int64(types.uint32), code
 
 
 def _fold(builder: ir.IRBuilder, vector: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:

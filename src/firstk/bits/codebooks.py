@@ -383,7 +383,7 @@ def _left_over(rows: np.ndarray, means: np.ndarray, owner: np.ndarray, share: np
     """Return what centroids would leave of each row if it were left out of its mean (see this module)."""
     weight = np.bincount(owner, share, minlength=len(means))[owner]
     others = weight - share
-    alone = others < 1e-6 * share
+    alone = others <= 1e-6 * share
     factor = np.divide(weight, others, out=np.ones(len(share)), where=~alone)
     found = means[owner]
     np.subtract(rows, found, out=found)

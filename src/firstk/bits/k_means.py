@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from firstk._base.concurrency import cores, ordered_map
+
 # Centroids of a codebook: one byte.
 ENTRIES = 256
 # Coordinates that are seen before all are, and rounds for each number of them, at most.
 _WIDTHS, _ROUNDS = (4, 16, 64), 8
 # The largest number on the grid of rows, and the largest norm on that of distances.
 _LARGEST, _LONGEST = 2.0**20, 2.0**11
-# Rows whose distances are computed at once: they stay in the cache.
-_ROWS = 512
+# Rows whose distances are computed at once: they stay in the cache; and those that a core takes on at a time.
+_ROWS, _SHARE = 512, 16_384
 
 
 def as_integers(rows: np.ndarray) -> tuple[np.ndarray, float]:
@@ -63,9 +65,14 @@ def nearest(doubled: np.ndarray, centroids: np.ndarray) -> np.ndarray:
     """
     book = np.column_stack([centroids, -np.square(centroids).sum(axis=1)]).astype(np.float32).T
     found = np.empty(doubled.shape[1], dtype=np.int64)
-    for start in range(0, len(found), _ROWS):
-        part = slice(start, start + _ROWS)
-        (doubled[:, part].T @ book).argmax(axis=1, out=found[part])
+
+    def work(first: int) -> None:
+        for start in range(first, min(first + _SHARE, len(found)), _ROWS):
+            part = slice(start, start + _ROWS)
+            (doubled[:, part].T @ book).argmax(axis=1, out=found[part])
+
+    for _ in ordered_map(work, range(0, len(found), _SHARE), cores()):
+        pass
     return found
 
 

@@ -140,10 +140,10 @@ def curve(
         cut = None
         if threshold is not None:
             own = None if found.choice is None else found.choice.own
-            length = k or (encoder.d if own is None else own.point.k)
+            stored = k or (encoder.d if own is None else own.point)
             if isinstance(task.held_out, Pairs) or task.held_out is None:
                 raise InvalidInputError("--threshold compares rows or queries with all others; pairs have none.")
-            cut = matched_threshold(encoder, task.held_out, threshold, length)
+            cut = matched_threshold(encoder, task.held_out, threshold, stored)
         if compare is not None:  # on the rows, left sides or documents that are evaluated
             part = next(name for name in ("X", "left", "documents") if hasattr(task.held_out, name))
             axes = same_axes(encoder, FittedEncoder.load(compare), getattr(task.held_out, part))

@@ -62,6 +62,15 @@ class FamiliarNames:
         return np.sqrt(spectrum * self._weight())
 
     @property
+    def noise_variance_(self) -> float:
+        """Mean variance of the directions that are left out, as PCA has it; 0 where none is."""
+        held = float(self._fitted_as("noise_variance_", "reconstruction").spectrum.sum())
+        n, p = self._weight(), self.encoder_.p
+        total = float(self._moments("noise_variance_").variances().sum())
+        left_out = min(p, int(n)) - len(self.encoder_.spectrum)
+        return max(0.0, total - held) * n / (n - 1) / left_out if left_out > 0 else 0.0
+
+    @property
     def means_(self) -> np.ndarray:
         """Mean of each class, shape (C, p), as LDA has it."""
         self._fitted_as("means_", "fisher")

@@ -62,7 +62,7 @@ from firstk.moments.statistics import RowSample, Statistics, lowest_rows, sample
 from firstk.moments.targets import check_target, one_column
 from firstk.objectives import ObjectiveName
 from firstk.orderings import OrderingName
-from firstk.quality.choice import Choice
+from firstk.quality.choice import Choice, Point
 from firstk.quality.curve import PrefixCurve
 from firstk.quality.paired import CONFIDENCE
 from firstk.solvers import SolverName
@@ -773,14 +773,17 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         )
         return prefix_curve(self.encoder_, data, metric, ks, confidence=confidence, verbose=self.verbose)
 
-    def threshold(self, cosine: float, k: int, rows: MatrixLike, reference: MatrixLike | None = None) -> Threshold:
-        """Return the cut-off on codes of k coordinates that stands for a cosine of the raw vectors.
+    def threshold(
+        self, cosine: float, k: int | Point, rows: MatrixLike, reference: MatrixLike | None = None
+    ) -> Threshold:
+        """Return the cut-off on codes that stands for a cosine of the raw vectors.
 
         Parameters
         ----------
         cosine : float in [-1, 1]
             The cut-off in use on raw vectors.
-        k : int
+        k : int or Point
+            So many coordinates in float32; or what is stored, as `Choice.point` has it.
         rows : array-like of shape (m, p)
             Held-out rows, whose pairs with each other, or with `reference`, are looked at.
         reference : array-like of shape (n, p), optional

@@ -99,12 +99,16 @@ def matrices(
     """
     found, kept = [], np.ones(len(table), bool)
     for name in names:
-        view = MemoryReader(table, Wanted(name), name)
+        place = table.schema.names.index(name)
+        # Tensors of an engine's own type are lists below.
+        lists = getattr(table.column(name), "storage", table.column(name))
+        part = table.set_column(place, name, lists)
+        view = MemoryReader(part, Wanted(name), name)
         try:
-            X = view.matrix(table, 0)
+            X = view.matrix(part, 0)
         except InvalidInputError as error:
-            lists = require("pyarrow.compute", "tables", "Arrow").list_value_length(table.column(name))
-            lengths = lists.to_numpy(zero_copy_only=False)
+            counted = require("pyarrow.compute", "tables", "Arrow").list_value_length(lists)
+            lengths = counted.to_numpy(zero_copy_only=False)
             wrong = np.flatnonzero(np.isfinite(lengths) & (lengths != view.width))
             raise InvalidInputError(f"{error} {_told(table, wrong)}") from None
         bad = rows_with_nan(X) if X.shape[1] else np.arange(len(X))

@@ -38,9 +38,10 @@ class PrefixLoss(nn.Module):
 
     def __init__(
         self,
-        omega: OmegaLike,
-        estimator: str,
-        generator: torch.Generator | None,
+        omega: OmegaLike = "auto",
+        estimator: str = "exact",
+        *,
+        generator: torch.Generator | None = None,
         start: int | None = None,
         draws: int = 8,
     ):

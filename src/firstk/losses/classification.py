@@ -85,7 +85,7 @@ class FullPrefixCrossEntropy(PrefixLoss):
         generator: torch.Generator | None = None,
         backend: str = "auto",
     ):
-        super().__init__(omega, estimator, generator, start, draws)
+        super().__init__(omega, estimator, generator=generator, start=start, draws=draws)
         self.register_buffer("class_weight", class_weight)
         self.label_smoothing = label_smoothing
         self.ignore_index = ignore_index
@@ -219,7 +219,7 @@ class FullPrefixFreeHeadCrossEntropy(PrefixLoss):
         bias: bool = True,
         **options: Any,
     ):
-        super().__init__(omega, estimator, None)
+        super().__init__(omega, estimator)
         check_not_sampled(estimator, type(self).__name__, "heads share nothing, so a drawn prefix trains one only")
         bad = [k for k in prefixes if not is_int(k) or k < 1]
         if bad or len(prefixes) == 0:

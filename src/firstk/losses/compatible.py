@@ -81,7 +81,7 @@ class FullPrefixCompatibility(PrefixLoss):
     """
 
     def __init__(self, omega: OmegaLike = "uniform"):
-        super().__init__(omega, "exact", None)
+        super().__init__(omega, "exact")
 
     @one_node
     def forward(self, z: Tensor, old: Tensor) -> Tensor:

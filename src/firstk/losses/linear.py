@@ -27,7 +27,7 @@ class FullPrefixReconstruction(PrefixLoss):
         *,
         generator: torch.Generator | None = None,
     ):
-        super().__init__(omega, estimator, generator)
+        super().__init__(omega, estimator, generator=generator)
 
     @one_node
     def forward(self, x: Tensor, z: Tensor, decoder: Tensor | None = None, offset: Tensor | None = None) -> Tensor:
@@ -64,7 +64,7 @@ class FullPrefixRegression(PrefixLoss):
         *,
         generator: torch.Generator | None = None,
     ):
-        super().__init__(omega, estimator, generator)
+        super().__init__(omega, estimator, generator=generator)
 
     @one_node
     def forward(self, z: Tensor, weight: Tensor, targets: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
@@ -83,7 +83,7 @@ class FullPrefixFreeHeadRegression(PrefixLoss):
     """Squared error of the best linear probe of every prefix, from one QR: it needs no head."""
 
     def __init__(self, omega: OmegaLike = "harmonic", estimator: str = "exact"):
-        super().__init__(omega, estimator, None)
+        super().__init__(omega, estimator)
         check_not_sampled(estimator, type(self).__name__, "the best head of a prefix depends on all rows at once")
 
     @one_node
@@ -118,7 +118,7 @@ class FullPrefixFisher(PrefixLoss):
         shrinkage: float | None = None,
         code_eps: float = 0.0,
     ):
-        super().__init__(omega, estimator, None)
+        super().__init__(omega, estimator)
         check_not_sampled(estimator, type(self).__name__, "the ratio trace is not a sum over rows")
         self.shrinkage = shrinkage
         self.code_eps = code_eps

@@ -50,7 +50,7 @@ class FullPrefixInfoNCE(PrefixLoss):
         generator: torch.Generator | None = None,
         backend: str = "auto",
     ):
-        super().__init__(omega, estimator, generator, start, draws)
+        super().__init__(omega, estimator, generator=generator, start=start, draws=draws)
         if isinstance(temperature, Tensor) and not isinstance(temperature, nn.Parameter):
             self.register_buffer("temperature", temperature)  # moves with the module, is in its state
         else:
@@ -136,7 +136,7 @@ class FullPrefixMaxSim(PrefixLoss):
         generator: torch.Generator | None = None,
     ):
         check_choice(estimator, ("drawn", "exact"), "estimator", type(self).__name__)
-        super().__init__(omega, estimator, generator, start, draws)
+        super().__init__(omega, estimator, generator=generator, start=start, draws=draws)
         self.temperature = temperature
 
     @one_node
@@ -172,17 +172,6 @@ class FullPrefixMaxSim(PrefixLoss):
 class FullPrefixCosineSimilarity(PrefixLoss):
     """Squared error of every prefix's cosine against graded scores (`functional.cosine.cosine_similarity`)."""
 
-    def __init__(
-        self,
-        omega: OmegaLike = "auto",
-        estimator: str = "exact",
-        *,
-        start: int | None = None,
-        draws: int = 8,
-        generator: torch.Generator | None = None,
-    ):
-        super().__init__(omega, estimator, generator, start, draws)
-
     @one_node
     def forward(self, left: Tensor, right: Tensor, scores: Tensor) -> Tensor:
         """Return the weighted loss of pairs (n, d) with scores (n,) in [-1, 1]."""
@@ -210,7 +199,7 @@ class FullPrefixCoSENT(PrefixLoss):
     def __init__(
         self, omega: OmegaLike = "auto", estimator: str = "exact", *, start: int | None = None, scale: float = 20.0
     ):
-        super().__init__(omega, estimator, None, start)
+        super().__init__(omega, estimator, start=start)
         check_not_sampled(
             estimator, type(self).__name__, "the loss compares pairs with pairs, so it is not a sum over rows"
         )

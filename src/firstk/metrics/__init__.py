@@ -34,13 +34,15 @@ from firstk.metrics.task import (
     readout_errors,
     reconstruction_errors,
 )
-from firstk.metrics.threshold import calibration, matched_threshold
+from firstk.metrics.threshold import Calibration, Threshold, calibration, matched_threshold
 
 __all__ = [
     "METRICS",
+    "Calibration",
     "ExplainedShare",
     "MeanScore",
     "RankAgreement",
+    "Threshold",
     "as_text",
     "axis_distance",
     "axis_probe_accuracy",

@@ -6,15 +6,21 @@ prefixes cost d rank-one updates of a block that stays in the cache, instead of 
 BLAS rounds differently on every processor, and even in every lane of one. So fast similarities only screen: where
 several references are nearer than rounding can tell apart, they are compared again in float64 in a fixed order of
 summation, and those that the precision of the codes cannot tell apart are ties, which go to the lowest row.
+
+`nearest` takes the compiled sweep of `_sweep_compiled` where there is much to do and numba is installed. Here is the
+same in numpy, which says what is right: both decide by the same rule, and find the same rows.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import DTypeLike
 
+from firstk._base.checks import numba_may_compile
 from firstk._base.rows import distinct_rows
 
 # One block of similarities: small enough for a cache, large enough to outweigh the calls.
@@ -29,6 +35,11 @@ FINE = 8
 _CODE_ROUNDINGS = 4.0
 # Relative difference below which two similarities summed in float64 are equal.
 _EXACT_TIE = 1e-12
+# Similarities from which on a compiled sweep is worth loading, for which numpy takes two seconds, and compiling it for
+# the first time seven. Once it is loaded, it pays for less.
+_LARGE, _LOADED_SHARE = 2_000_000_000, 0.01
+# A prefix whose norm is below this share of its row's largest entry is not swept in float32: products would underflow.
+_FAINT = 2.0**-50
 # Numbers that comparing again may hold at one time: candidates, and coordinates of their pairs.
 _CANDIDATES, _COORDINATES = 1_000_000, 4_000_000
 
@@ -144,8 +155,28 @@ def nearest(
     found : ndarray of shape (len(rows), len(places), n)
         Rows of the references.
     """
+    pays = n <= len(Z_ref) - (exclude is not None) and _compiled_pays(len(Z_ref) * len(Z) * len(ks))
+    if pays and not any(_faint(side) for side in (Z_ref, Z)):
+        from firstk.metrics import _sweep_compiled
+
+        rule = _sweep_compiled.Rule(_CODE_ROUNDINGS * float(np.finfo(Z.dtype).eps), _EXACT_TIE)
+        roundings = np.array([_sum_rounding(k, Z.dtype) for k in ks.tolist()])
+        for rows, found in _sweep_compiled.nearest(Z_ref, Z, ks, n, rule, roundings, exclude, ordered):
+            yield rows, slice(0, len(ks)), found
+        return
     for block in sweep(Z_ref, Z, ks, exclude):
         yield block.rows, slice(block.i, block.i + 1), block.nearest(n, ordered=ordered)[:, None]
+
+
+def _compiled_pays(similarities: int) -> bool:
+    loaded = "firstk.metrics._sweep_kernels" in sys.modules
+    return similarities >= _LARGE * (_LOADED_SHARE if loaded else 1) and numba_may_compile()
+
+
+def _faint(Z: np.ndarray) -> bool:
+    """Tell whether some row starts with an entry that is next to nothing beside its largest."""
+    first = np.ldexp(Z[np.arange(len(Z)), (Z != 0).argmax(axis=1)], -_exponents(Z))
+    return bool(((first != 0) & (np.abs(first) < _FAINT)).any())
 
 
 def sweep(Z_ref: np.ndarray, Z: np.ndarray, ks: np.ndarray, exclude: np.ndarray | None = None) -> Iterator[Block]:
@@ -249,7 +280,7 @@ class _Cosines:
         norms = _prefix_norms(self.R, ks)
         self.inverse_norms = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0).astype(Z.dtype)
         # Dot products of signs are whole numbers, and their norms are all the same: nothing is rounded apart.
-        self.signs = all(bool((np.abs(side) == 1).all()) for side in (Z_ref, Z))
+        self.signs = _of_one_size(Z_ref) and _of_one_size(Z)
 
     def grow(self, S: np.ndarray, T: np.ndarray, rows: slice, start: int, stop: int) -> None:
         # Numpy's products let other threads run, which those of scipy's BLAS do not. T is scratch until it is read.
@@ -282,9 +313,7 @@ class _Cosines:
 
     def rounding(self, rows: slice | np.ndarray, k: int, best: np.ndarray) -> np.ndarray:
         """Return how far a fast similarity near `best` may be from the exact one, for each query."""
-        # A sum of k products in any order, with a margin above what is seen.
-        sums = (4.0 + np.sqrt(k)) * float(np.finfo(self.R.dtype).eps)
-        return sums * self.norms[k][rows] + self.tie(rows, k, best)
+        return _sum_rounding(k, self.R.dtype) * self.norms[k][rows] + self.tie(rows, k, best)
 
     def tie(self, queries: slice | np.ndarray, k: int, best: np.ndarray) -> np.ndarray:
         """Return the difference to `best` that the precision of the codes cannot tell from none."""
@@ -292,6 +321,16 @@ class _Cosines:
         norms = self.norms[k][queries]
         sine = np.sqrt(np.maximum(norms**2 - best**2, 0.0))
         return self.resolution * sine + (self.resolution**2 / 2 + _EXACT_TIE) * norms
+
+
+def _of_one_size(Z: np.ndarray) -> bool:
+    """Tell whether all entries are 1 or -1."""
+    return bool((np.abs(Z) == 1).all())
+
+
+def _sum_rounding(k: int, dtype: DTypeLike) -> float:
+    """Relative error of a sum of k products in any order, with a margin above what is seen."""
+    return (4.0 + np.sqrt(k)) * float(np.finfo(dtype).eps)
 
 
 def _transposed(Z_ref: np.ndarray) -> np.ndarray:
@@ -307,8 +346,13 @@ def _transposed(Z_ref: np.ndarray) -> np.ndarray:
 
 def balanced(Z: np.ndarray) -> np.ndarray:
     """Rows scaled by powers of two to entries of order 1: exact, and their squares cannot overflow."""
+    return np.ldexp(Z, -_exponents(Z)[:, None])
+
+
+def _exponents(Z: np.ndarray) -> np.ndarray:
+    """Return the binary exponent of the largest entry of each row."""
     exponents: np.ndarray = np.frexp(np.maximum(Z.max(axis=1), -Z.min(axis=1)))[1]
-    return np.ldexp(Z, -exponents[:, None])
+    return exponents
 
 
 def _prefix_norms(columns: np.ndarray, ks: np.ndarray) -> np.ndarray:

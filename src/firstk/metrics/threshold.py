@@ -12,10 +12,13 @@ from scipy.optimize import isotonic_regression
 
 from firstk._base.checks import bad_parameter, check_prefix, is_real
 from firstk._base.rows import unit_rows
+from firstk.data.precision import PRECISIONS
 from firstk.data.task import Rows, Search
 from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.exceptions import InvalidInputError
+from firstk.quality.choice import Point
 from firstk.quality.paired import DRAWS, interval
+from firstk.words.text import EMBEDDED
 
 # Steps of a cut-off between -1 and 1, and pairs that are compared at a time.
 STEPS, _BLOCK = 20_000, 1 << 22
@@ -31,9 +34,10 @@ class Threshold:
     ----------
     cosine : float
         Of the raw vectors.
-    k : int
+    codes : str
+        What is compared, in words.
     cut : float
-        The cosine of codes of k coordinates from which on as many pairs match.
+        Their cosine from which on as many pairs match.
     false_matches : float
         Share of the pairs at or above `cut` whose raw cosine is below `cosine`.
     misses : float
@@ -45,7 +49,7 @@ class Threshold:
     """
 
     cosine: float
-    k: int
+    codes: str
     cut: float
     false_matches: float
     misses: float
@@ -59,8 +63,8 @@ class Threshold:
         return threshold_line(self)
 
 
-def matched_threshold(encoder: Any, data: Rows | Search, cosine: float, k: int) -> Threshold:
-    """Return the cut-off on codes of k coordinates that matches a cosine of the raw vectors.
+def matched_threshold(encoder: Any, data: Rows | Search, cosine: float, k: int | Point) -> Threshold:
+    """Return the cut-off on codes that matches a cosine of the raw vectors.
 
     On every other row (query) the cut-off is set so that as many pairs reach it as reach `cosine`; the rates are those
     of the remaining ones.
@@ -72,7 +76,8 @@ def matched_threshold(encoder: Any, data: Rows | Search, cosine: float, k: int) 
         Held-out rows, among each other or among a reference; or queries among documents.
     cosine : float in [-1, 1]
         The cut-off in use on raw vectors.
-    k : int
+    k : int or Point
+        So many coordinates in float32; or what is stored, as `Choice.point` has it, asked by queries in its own way.
 
     Examples
     --------
@@ -84,11 +89,9 @@ def matched_threshold(encoder: Any, data: Rows | Search, cosine: float, k: int) 
     >>> 0.5 < found.cut < 1, found.misses < 0.6
     (True, True)
     """
-    owner, fitted = "matched_threshold", check_fitted(encoder, "matched_threshold")
     if not is_real(cosine) or not -1 <= cosine <= 1:
-        raise bad_parameter("cosine", owner, "a number in [-1, 1]", cosine)
-    k = check_prefix(k, fitted.d, owner)
-    picked, cosines = _cosines(fitted, data, k, owner)
+        raise bad_parameter("cosine", "matched_threshold", "a number in [-1, 1]", cosine)
+    codes, picked, cosines = _compared(encoder, data, k, "matched_threshold")
 
     def pairs(rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield whether pairs match by their raw cosines, and the steps of their codes' cosines."""
@@ -122,29 +125,47 @@ def matched_threshold(encoder: Any, data: Rows | Search, cosine: float, k: int) 
     ends = [tuple(float(end) for end in interval(rate(of, drawn))) for of in (1, 2)]
     whole = table.sum(axis=0)
     return Threshold(
-        float(cosine), k, 2 * cut / STEPS - 1, float(rate(1, whole)), float(rate(2, whole)), ends[0], ends[1],  # type: ignore[arg-type]
+        float(cosine), codes, 2 * cut / STEPS - 1, float(rate(1, whole)), float(rate(2, whole)), ends[0], ends[1],  # type: ignore[arg-type]
         int(whole[2]),
     )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Estimates of raw cosines from those of codes; made by `calibration`, called with scores."""
+    """Estimates of raw cosines from scores of results; `calibration` and an index's `calibrate` learn them.
+
+    Results have high scores because they were chosen by them: raw cosines of the same pairs are lower.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (m,)
+        Ascending.
+    raw : ndarray of shape (m,)
+        Mean raw cosines of results with these scores; never descending.
+    """
 
     scores: np.ndarray
     raw: np.ndarray
+
+    @classmethod
+    def fit(cls, scores: np.ndarray, raw: np.ndarray) -> Calibration:
+        """Average results in groups of about equal scores, made ascending (isotonic regression)."""
+        order = np.argsort(scores, kind="stable")
+        groups = [np.array_split(part[order], min(GROUPS, len(order))) for part in (scores, raw)]
+        means = [np.array([group.mean(dtype=np.float64) for group in side]) for side in groups]
+        # Groups of equal scores are one.
+        at, group, count = np.unique(means[0].round(6), return_inverse=True, return_counts=True)
+        return cls(at, isotonic_regression(np.bincount(group, means[1]) / count, weights=count).x)
 
     def __call__(self, scores: ArrayLike) -> np.ndarray:
         """Return the mean raw cosine of results with such scores; beyond those that were seen, the nearest."""
         return np.interp(np.asarray(scores, dtype=np.float64), self.scores, self.raw)
 
 
-def calibration(encoder: Any, data: Rows | Search, k: int) -> Calibration:
-    """Return what estimates the raw cosine of a search result from the cosine of its codes of k coordinates.
+def calibration(encoder: Any, data: Rows | Search, k: int | Point) -> Calibration:
+    """Return what estimates the raw cosine of a search result from the cosine of its codes.
 
-    Results have high cosines because they were chosen by them: raw cosines of the same pairs are lower. Estimates are
-    means over the results of held-out rows (queries) in groups of about equal scores, made ascending (isotonic
-    regression).
+    It learns from the results of held-out rows (queries).
 
     Parameters
     ----------
@@ -161,27 +182,24 @@ def calibration(encoder: Any, data: Rows | Search, k: int) -> Calibration:
     >>> raw_cosine([0.95, 0.99]).round(2)
     array([0.94, 0.96])
     """
-    owner, fitted = "calibration", check_fitted(encoder, "calibration")
-    picked, cosines = _cosines(fitted, data, check_prefix(k, fitted.d, owner), owner)
+    _, picked, cosines = _compared(encoder, data, k, "calibration")
     found = []
     for raw, short in cosines(picked):
         best = np.argpartition(-short, min(RESULTS, short.shape[1]) - 1, axis=1)[:, :RESULTS]
         found.append(np.stack([np.take_along_axis(side, best, axis=1).ravel() for side in (short, raw)]))
-    scores, values = np.concatenate(found, axis=1)
-    seen = np.isfinite(scores)  # a row is no result of itself
-    if not seen.any():
+    results = np.concatenate(found, axis=1)
+    results = results[:, np.isfinite(results[0])]  # a row is no result of itself
+    if not results.size:
         raise InvalidInputError("calibration compares rows with others, and there are none. Give more rows.")
-    order = np.argsort(scores[seen], kind="stable")
-    groups = [np.array_split(part[seen][order], min(GROUPS, len(order))) for part in (scores, values)]
-    means = [np.array([group.mean(dtype=np.float64) for group in side]) for side in groups]
-    at, group, count = np.unique(means[0].round(6), return_inverse=True, return_counts=True)  # equal scores: one group
-    return Calibration(at, isotonic_regression(np.bincount(group, means[1]) / count, weights=count).x)
+    return Calibration.fit(*results)
 
 
-def _cosines(
-    fitted: FittedEncoder, data: Rows | Search, k: int, owner: str
-) -> tuple[np.ndarray, Callable[[np.ndarray], Iterator[tuple[np.ndarray, np.ndarray]]]]:
-    """Return rows to ask with, and what yields the cosines of pairs of some of them: raw, and of codes."""
+def _compared(
+    encoder: Any, data: Rows | Search, k: int | Point, owner: str
+) -> tuple[str, np.ndarray, Callable[[np.ndarray], Iterator[tuple[np.ndarray, np.ndarray]]]]:
+    """Return what is compared, rows to ask with, and what yields the cosines of pairs of some: raw, and of codes."""
+    fitted = check_fitted(encoder, owner)
+    point = k if isinstance(k, Point) else Point(length := check_prefix(k, fitted.d, owner), "float32", 4 * length, 0.0)
     if not isinstance(data, (Rows, Search)):
         raise bad_parameter("data", owner, "Rows or a Search, whose rows can be compared", type(data).__name__)
     if isinstance(data, Rows) and data.weight is not None:
@@ -189,8 +207,7 @@ def _cosines(
     search = isinstance(data, Search)
     asked: Any = data.queries if isinstance(data, Search) else data.X
     raw_asked, raw_stored = (unit_rows(fitted.vectors(X, owner=owner)) for X in (asked, data.stored))
-    code_asked = unit_rows(fitted.coordinates(asked, k, side="query" if search else "document", owner=owner))
-    code_stored = unit_rows(fitted.coordinates(data.stored, k, owner=owner))
+    code_asked, code_stored = map(unit_rows, _codes(fitted, point, asked, data.stored, search, owner))
     own_rows = np.asarray(data.query_rows) if isinstance(data, Search) and data.query_rows is not None else None
     alone = not search and data.reference is None  # type: ignore[union-attr]
     picked = np.unique(np.linspace(0, len(raw_asked) - 1, min(len(raw_asked), MOST_ROWS)).round().astype(int))
@@ -205,4 +222,35 @@ def _cosines(
                 side[np.flatnonzero(own >= 0), own[own >= 0]] = -np.inf
             yield both
 
-    return picked, cosines
+    return f"{point} in {point.bytes:,} bytes" if not point.is_prefix else str(point), picked, cosines
+
+
+def _codes(
+    fitted: FittedEncoder, point: Point, asked: Any, stored: Any, search: bool, owner: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the codes of queries and of rows as a search of what `point` stores compares them."""
+    if point.code or (point.precision not in PRECISIONS and point.oversampling is None):
+        raise InvalidInputError(
+            f"{owner} knows no cosines of {point}: it takes codes of the encoder in {', '.join(PRECISIONS)}. Give k."
+        )
+    side = "query" if search else "document"
+    if point.precision == EMBEDDED:
+        quantizer = fitted.quantizer(point.bytes)
+        queries = quantizer.coded_only(quantizer.query_encoder.coordinates(asked, side=side, owner=owner))
+        return queries, quantizer.decode(quantizer.encode(stored))
+    queries = fitted.coordinates(asked, point.k, side=side, owner=owner)
+    rows = fitted.coordinates(stored, point.k, owner=owner)
+    if point.precision == "float32" or point.oversampling is not None:  # what rescores a shortlist is in float32
+        return queries, rows
+    if fitted.normalized:
+        queries, rows = unit_rows(queries), unit_rows(rows)
+    precision = PRECISIONS[point.precision].fit(rows)
+
+    def rounded(codes: np.ndarray) -> np.ndarray:
+        if point.queries != "binary":
+            return precision.restore(precision.quantise(codes))
+        # Hamming distances rank as the cosines of signs do; stores take those of the numbers as they are.
+        bits = codes > 0 if point.form else np.unpackbits(precision.quantise(codes), axis=1, count=point.k)
+        return 2 * bits.astype(np.float32) - 1
+
+    return queries if point.queries == "float32" else rounded(queries), rounded(rows)

@@ -392,6 +392,8 @@ def _wrong(arrays: Mapping[str, np.ndarray], made: Statistics) -> Iterator[str]:
             continue
         if sample.capacity < 0 or len(sample) > sample.capacity or sample.priority.dtype != np.uint64:
             yield f"{len(sample)} rows in a sample of {sample.capacity}"
+        if sample.columns and not ({"X"} <= set(sample.columns) or {"left", "right"} <= set(sample.columns)):
+            yield f"{name} without vectors"
         if name != "sample" and sample.columns.get("X", np.zeros(0)).shape[1:] != (made.n_features,):
             yield f"{name} that are not vectors of {made.n_features} numbers"
     if made.learned is not None and not are_hashes(made.learned):

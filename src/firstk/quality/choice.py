@@ -27,6 +27,9 @@ from firstk.quality.paired import DEVIATIONS, OF_MANY, ROUNDING, TOLERANCE, Diff
 from firstk.words.text import EMBEDDED, PRODUCT_QUANTIZER, RAW
 
 if TYPE_CHECKING:
+    from firstk import PrefixEncoder
+    from firstk._base.array_types import MatrixLike
+    from firstk.metrics.threshold import Threshold
     from firstk.quality.evaluation import Evaluation
 
 # What is kept where nothing is asked for, and shares for which the cheapest code is worth naming.
@@ -301,6 +304,12 @@ class Choice(JsonRecord):
 
             raise InvalidInputError(out_of_reach(self))
         return self.own.point
+
+    def threshold(
+        self, cosine: float, encoder: PrefixEncoder, rows: MatrixLike, reference: MatrixLike | None = None
+    ) -> Threshold:
+        """Return the cut-off on what `point` stores that stands for a cosine of raw vectors, as `encoder.threshold`."""
+        return encoder.threshold(cosine, self.point, rows, reference)
 
     @property
     def unsure(self) -> bool:
@@ -622,7 +631,9 @@ class _Rule:
         if self.limits.keep is None or not len(self.found.draws):
             return []
         size, least = self._size, self.limits.keep - ROUNDING
-        kept = self.found.stable(self.found.shares - DEVIATIONS * self.found.noise) >= least
+        # Longer prefixes keep the share as well; that their intervals do, too, is not asked: coordinates may do harm.
+        kept = self.found.stable(self.found.shares) >= least
+        kept &= self.found.shares - DEVIATIONS * self.found.noise >= least
         within = replace(self, limits=replace(self.limits, keep=None, bytes_per_vector=int(size.max())))
         for most in np.unique(size[allowed & kept & (size >= size[chosen])]).tolist():
             among = allowed & (size <= most)

@@ -146,9 +146,9 @@ class Evaluation(JsonRecord):
         return self.front_of("")
 
     def front_of(self, code: str) -> tuple[Point, ...]:
-        """Return the points of one code, asked by float32 queries, that none of them beats."""
+        """Return the points of one code that none of them beats: asked by float32 queries, or forms of the store."""
         best: list[Point] = []
-        asked = (point for point in self.points if point.code == code and point.asked)
+        asked = (o for o in self.points if o.code == code and o.asked and bool(o.form) is bool(self.store))
         for point in sorted(asked, key=lambda o: (o.bytes, -o.score, o.k)):
             if not best or point.score > best[-1].score + slack(best[-1].score):
                 best.append(point)

@@ -84,6 +84,8 @@ def ask(
         raise InvalidInputError("A shortlist is rescored by a store that holds two lengths. Leave 'shortlist' out.")
     if (kind := kind_of_index(source)) is not None:
         index: CodeIndex | FunnelIndex = {BYTES_FORMAT: CodeIndex, FORMAT: FunnelIndex}[kind].load(source)  # type: ignore[attr-defined]
+        width = index.codes.shape[1] if index.encoder is None else index.encoder.p
+        _check_asked(queries, width, f"'{source}'", model, "has an encoder of its own")
         found = index.search(queries.read().vectors, limit)
         return Found(found.ids.tolist(), found.scores.tolist(), f"'{source}'")
     return _of_file(source, queries, limit, model, ids, vectors)
@@ -99,9 +101,10 @@ def _of_store(
     if not layout.stamp.raw:
         if model is None:
             raise _needs_model(engine.place, layout.width)
+        _check_asked(queries, model.p, engine.place)
         found = PrefixStore.open(engine, model).search(queries.read().vectors, limit, shortlist=shortlist)
         return _higher_is_better(found.ids, found.scores, layout.metric, engine.place)
-    _check_width(queries, layout.width, engine.place)
+    _check_asked(queries, layout.width, engine.place, model, "holds raw vectors")
     Q = np.asarray(queries.read().vectors, dtype=np.float32)
     short, full = Q[:, : layout.short], None if layout.full is None else Q
     wide = limit if full is None else max(limit, shortlist or max(100, 10 * limit))
@@ -129,13 +132,14 @@ def _of_file(
     if facts.coded:
         if model is None:
             raise _needs_model(facts.place, facts.width)
+        _check_asked(queries, model.p, facts.place)
         wish = Wish(side="query", like=source) if facts.bits else Wish(side="query", k=facts.width)
         encoding = encoding_of(model, queries, wish)
         assert facts.stamp is not None
         facts.stamp.check(encoding.made_by, facts.place, "this model")
         Q = encoding.encode(Q)
     else:
-        _check_width(queries, facts.width, facts.place)
+        _check_asked(queries, facts.width, facts.place, model, "holds raw vectors")
     metric = facts.metric or "cosine"
     asked = np.asarray(unit_rows(Q) if metric == "cosine" else Q, dtype=np.float32)
     names: list[Id] = []
@@ -163,11 +167,16 @@ def _needs_model(place: str, width: int) -> InvalidInputError:
     )
 
 
-def _check_width(queries: VectorTable, width: int, place: str) -> None:
+def _check_asked(
+    queries: VectorTable, width: int, place: str, unused: FittedEncoder | None = None, held: str = ""
+) -> None:
+    """Raise for queries of another width, and for an encoder that a place has no use for, as `held` says."""
+    if unused is not None:
+        raise InvalidInputError(f"{place} {held}, so the model would not be used. Leave it out (--model).")
     if queries.width != width:
         raise InvalidInputError(
-            f"The queries have {queries.width} numbers, and the vectors of {place} have {width}. Use queries of the "
-            "model that made the vectors, or give the encoder that shortened these (--model)."
+            f"{place} takes queries of {width} numbers. Got {queries.width}: use vectors of the model that embedded "
+            "its rows."
         )
 
 

@@ -16,13 +16,20 @@ import numpy as np
 
 from firstk._base.checks import bad_parameter, is_int
 from firstk._base.concurrency import cores, one_blas_thread
+from firstk._base.rows import as_dense, sliceable, unit_rows
 from firstk.exceptions import InvalidInputError
+from firstk.metrics import Calibration
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from firstk._base.array_types import MatrixLike
+    from firstk.encoder import FittedEncoder
+
 Block = TypeVar("Block")
 Result = TypeVar("Result")
+# Rows whose results estimates of raw cosines are learned from.
+_CALIBRATED = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +40,8 @@ class SearchResult:
     ----------
     ids : ndarray of int64, shape (m, n_neighbors)
     scores : ndarray of float32, shape (m, n_neighbors)
-        Squared distances ("l2", smaller is nearer), dot products or cosines (larger is nearer).
+        Squared distances ("l2", smaller is nearer), dot products or cosines (larger is nearer); with
+        ``calibrated=True`` estimates of the raw vectors' cosines.
     multiply_adds : ndarray of int64, shape (m,)
         Work of each query: the columns of the rows that the first stage looked at and of its cells, every coordinate
         that was compared afterwards, and the query's own norms.
@@ -117,10 +125,21 @@ class IndexState:
 
 
 class RowIndex:
-    """Rows under ids, which threads may add, remove and search at the same time."""
+    """Rows under ids, which threads may add, remove and search at the same time.
+
+    Attributes
+    ----------
+    calibration : Calibration or None
+        What scores say of the raw vectors' cosines, once `calibrate` has learned it.
+    """
+
+    metric: str
+    encoder: FittedEncoder | None
+    search: Callable[..., SearchResult]
 
     def __init__(self, state: Any):
         self._state = state
+        self.calibration: Calibration | None = None
         self._writing = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:  # a copy has a lock of its own
@@ -136,6 +155,44 @@ class RowIndex:
     def ids(self) -> np.ndarray:
         """Ids of the rows, in the order in which they were added."""
         return np.array(self._state.store["ids"])
+
+    def calibrate(self, X: MatrixLike, queries: MatrixLike | None = None) -> None:
+        """Learn what scores say of the cosines of raw vectors, for ``search(..., calibrated=True)``.
+
+        Saved with the index. Learn it again when the store has grown much: the best of more rows have higher scores.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Vectors of the rows, in the order of `ids`. Of a memory-mapped file only what is compared is read.
+        queries : array-like of shape (m, p), optional
+            Queries like those to come; without them 1,000 of the rows ask for the others.
+        """
+        owner, ids = f"{type(self).__name__}.calibrate", self.ids
+        if self.metric != "cosine" or self.encoder is None:
+            raise InvalidInputError(
+                f"{owner} needs an index with an encoder and metric 'cosine', whose scores estimate cosines of vectors."
+            )
+        X = sliceable(X)
+        if X.shape[0] != len(ids):
+            raise InvalidInputError(f"{owner} needs the vectors of the {len(ids):,} rows. Got {X.shape[0]:,}.")
+        asked = X if queries is None else sliceable(queries)
+        rows = np.unique(np.linspace(0, asked.shape[0] - 1, min(asked.shape[0], _CALIBRATED)).round().astype(int))
+        Q = as_dense(asked[rows])
+        found, order = self.search(Q), np.argsort(ids)
+        places = order[np.searchsorted(ids, found.ids, sorter=order)]  # (m, n)
+        near = unit_rows(as_dense(X[places.ravel()])).reshape(*places.shape, -1)
+        raw = np.einsum("mp,mnp->mn", unit_rows(Q), near)
+        others = np.full(places.shape, True) if queries is not None else places != rows[:, None]
+        self.calibration = Calibration.fit(found.scores[others], raw[others])
+
+    def _shown(self, scores: np.ndarray, calibrated: bool, owner: str) -> np.ndarray:
+        """Return scores in float32, as they are or as raw cosines."""
+        if calibrated and self.calibration is None:
+            raise InvalidInputError(
+                f"{owner} with calibrated=True needs calibrate(X) first, X the vectors of the rows."
+            )
+        return np.asarray(self.calibration(scores) if calibrated and self.calibration else scores, dtype=np.float32)
 
     def _append(
         self, ids: ArrayLike | None, count: int, owner: str, grow: Callable[[Any], tuple[dict[str, np.ndarray], Any]]
@@ -225,3 +282,19 @@ def over_blocks(work: Callable[[Block], Result], blocks: Sequence[Block], thread
         return [work(block) for block in blocks]
     with one_blas_thread(), ThreadPoolExecutor(threads) as pool:  # BLAS must not start further ones
         return list(pool.map(work, blocks))
+
+
+def calibration_facts(index: RowIndex) -> list[list[float]] | None:
+    """Return what an index has learned of raw cosines, as JSON."""
+    known = index.calibration
+    return None if known is None else [known.scores.tolist(), known.raw.tolist()]
+
+
+def read_calibration(facts: Mapping[str, Any]) -> Calibration | None:
+    """Return what was saved of it; raise for tables that are none."""
+    if facts.get("calibration") is None:
+        return None
+    scores, raw = np.array(facts["calibration"], dtype=np.float64)
+    if not len(scores) or not np.isfinite([scores, raw]).all() or not (np.diff(scores) > 0).all():
+        raise InvalidInputError("its calibration is not a table of ascending scores")
+    return Calibration(scores, raw)

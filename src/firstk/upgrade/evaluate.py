@@ -25,7 +25,7 @@ from firstk.quality import DRAWS, Difference, interval, select
 from firstk.upgrade.data import FIDELITY, Searches, UpgradeData, searches_in, split_pairs
 from firstk.upgrade.methods import AUTO as CHOSEN_AMONG
 from firstk.upgrade.methods import Procrustes
-from firstk.upgrade.mixing import Calibration, asked_for, mixed_queries, mixed_rows, worth
+from firstk.upgrade.mixing import Rescaling, asked_for, mixed_queries, mixed_rows, worth
 from firstk.upgrade.prefix_alignment import PrefixAlignment
 from firstk.upgrade.records import (
     HELD_OUT,
@@ -375,7 +375,7 @@ def _re_embedding(
             key = worth(alignment, old, asked_for(old, asking[other])) if order is None else order
             anew = np.zeros(len(old), dtype=bool)
             anew[np.argsort(-key, kind="stable")[: round(share * len(old))]] = True
-            rows = mixed_rows(translated, new, anew, Calibration.fit(queries[other], translated, new))
+            rows = mixed_rows(translated, new, anew, Rescaling.fit(queries[other], translated, new))
             values[part] = searches.part(part).scores(rows, mixed_queries(queries[part]))[:, 0]
         return values
 
@@ -385,7 +385,7 @@ def _re_embedding(
         progress(f"mixing {100 * share:g} % new rows with translated ones")
         options.append((Option(MIX, method_of(alignment), share=share), mixed(share, None)))
         ahead.append(options[-1][1] - mixed(share, chance))
-    found = Calibration.fit(queries, translated, new)
+    found = Rescaling.fit(queries, translated, new)
     order_gain = _differences(np.mean(ahead, axis=0)[:, None], searches, seed)[0]
     return [*options, everything], {"calibration": (found.offset, found.scale), "order_gain": order_gain}
 

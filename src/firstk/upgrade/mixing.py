@@ -38,14 +38,14 @@ _ROOM = 1.05
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Rescaling:
     """Scores of translated rows in terms of new ones: ``offset + scale * score``."""
 
     offset: float = 0.0
     scale: float = 1.0
 
     @classmethod
-    def fit(cls, queries: np.ndarray, translated: np.ndarray, new: np.ndarray) -> Calibration:
+    def fit(cls, queries: np.ndarray, translated: np.ndarray, new: np.ndarray) -> Rescaling:
         """Match the mean and spread of the best scores that queries have with both kinds of the same rows."""
         Q, n = unit_rows(queries), min(_BEST, len(new))
         blocks = np.array_split(Q, max(1, len(Q) * len(new) // 4_000_000))
@@ -58,7 +58,7 @@ class Calibration:
         return cls(float(after.mean() - scale * before.mean()), scale)
 
 
-def mixed_rows(translated: np.ndarray, new: np.ndarray, anew: np.ndarray, calibration: Calibration) -> np.ndarray:
+def mixed_rows(translated: np.ndarray, new: np.ndarray, anew: np.ndarray, calibration: Rescaling) -> np.ndarray:
     """Return the rows of a mixed store, two numbers wider than the new model's.
 
     Parameters
@@ -67,7 +67,7 @@ def mixed_rows(translated: np.ndarray, new: np.ndarray, anew: np.ndarray, calibr
         The same rows of both kinds.
     anew : ndarray of bool of shape (n,)
         Which are embedded anew.
-    calibration : Calibration
+    calibration : Rescaling
     """
     rows = np.where(anew[:, None], unit_rows(new), calibration.scale * unit_rows(translated))
     offset = np.where(anew, 0.0, calibration.offset)

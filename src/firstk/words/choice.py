@@ -302,7 +302,7 @@ def threshold_line(found: Threshold) -> str:
     ends = (f"({100 * low:.1f} to {100 * high:.1f} %)" for low, high in (found.false_ends, found.miss_ends))
     false, missed = next(ends), next(ends)
     return (
-        f"A raw cosine of {found.cosine:g} is {found.cut:.4f} at k = {found.k}. "
+        f"A raw cosine of {found.cosine:g} is {found.cut:.4f} for {found.codes}. "
         f"{100 * found.false_matches:.1f} % {false} of the pairs above it are false matches, and "
         f"{100 * found.misses:.1f} % {missed} of their {found.matches:,} matches are missed."
     )
@@ -327,6 +327,12 @@ def lengths_table(evaluation: Evaluation, p: int) -> list[str]:
         lines.append(f"  {curve.label:<{wide}}{scores}".rstrip())
     if lead.input_score is not None:
         lines.append(f"  {RAW:<{wide}}{score_text(lead.input_score):>8} with all {p} numbers")
+    best = max(evaluation.embedded, key=lambda point: (round(point.score, 3), -point.bytes), default=None)
+    if best is not None and best.score > lead.at(lead.k[-1]) + NOTABLE:
+        lines.append(
+            f"  Embedded bits reach {score_text(best.score)} ({number_of(best.bytes, 'byte')}): their cosines are the "
+            "vectors', while those of codes in floats are centred."
+        )
     return lines
 
 
@@ -359,7 +365,8 @@ def precision_lines(evaluation: Evaluation) -> Iterator[str]:
     title = ": ".join(part for part in (evaluation.label, evaluation.metric) if part)
     yield f"{title}{'' if evaluation.over_all is None else ' on new documents'} (bytes per vector)"
     front, lengths = set(evaluation.pareto_front), evaluation.lengths
-    ours = [o for o in evaluation.points if not o.code and o.is_prefix and o.k in lengths]
+    held = bool(evaluation.store)  # what a store cannot hold has no column
+    ours = [o for o in evaluation.points if not o.code and o.is_prefix and o.k in lengths and bool(o.form) is held]
     if ours:
         names = list(dict.fromkeys(o.stored_as for o in ours))
         texts = {(o.k, o.stored_as): f"{o.score:.4f} ({o.bytes}){'*' if o in front else ' '}" for o in ours}

@@ -108,7 +108,7 @@ def commands_for(
         # L2norm, because cosines are what was evaluated.
         yield f'In Python: faiss.index_factory({point.k}, "L2norm,PQ{point.bytes}", faiss.METRIC_INNER_PRODUCT)'
         return
-    store, judged = options[VECTORS], {name: options[name] for name in JUDGED_BY if name in options}
+    store = options[VECTORS]
     vectors, nan = file_in(options), ["--nan", options["--nan"]] if "--nan" in options else []
     by = str(model)
     if point.code in (RAW, "plain truncation"):
@@ -127,14 +127,21 @@ def commands_for(
     ending, plain = Path(store).suffix, point.precision in ("float32", "float16")
     out = f"short{ending if ending and (plain or ending not in _WITHOUT_SCALE) else _WITH_SCALE}"
     yield shlex.join(["firstk", "transform", by, vectors, *nan, *how, "-o", out])
-    queries, rounded = judged.get("--queries"), not point.is_prefix or point.queries == "binary"
+    queries, rounded = _queries(options), not point.is_prefix or point.queries == "binary"
     if queries is None or (point.code == RAW and not rounded):  # raw queries stay as they are
         return
-    queries = queries if Path(queries).exists() or ":" not in queries else queries.rpartition(":")[0]
     alike = ["--like", out] if rounded else ["-k", str(point.k)]
     target = "short_queries.npz" if not queries.endswith("short_queries.npz") else "shorter_queries.npz"
     asked = file_in(options, queries)
     yield shlex.join(["firstk", "transform", by, asked, *nan, "--side", "query", *alike, "-o", target])
+
+
+def _queries(options: Mapping[str, str]) -> str | None:
+    """Return the file of queries, without the column of their weights."""
+    queries = options.get("--queries")
+    if queries is None or Path(queries).exists() or ":" not in queries:
+        return queries
+    return queries.rpartition(":")[0]
 
 
 def _evaluated(options: Mapping[str, str]) -> list[str]:
@@ -158,6 +165,9 @@ def store_commands(point: Point, store: str, model: str | Path, options: Mapping
         how = [word for name, value in recode.items() for word in (f"-{name}" if name == "k" else f"--{name}", value)]
         encoded = [] if by == "raw" else ["--model", by]
         yield shlex.join(["firstk", "move", vectors, held.address, *nan, *encoded, *how])
+        judged = [word for name in ("--relevance", "--id") if name in options for word in (name, options[name])]
+        asked = ["firstk", "search", held.address, _queries(options) or "QUERIES", *encoded, *judged]
+        yield shlex.join([*asked, "--against", vectors])
         return
     yield from form.configuration(point.k, point.oversampling).splitlines()
     precision = "float32" if form.rescored or form.precision == "scalar" else form.precision

@@ -150,6 +150,12 @@ def test_bias_of_minus_infinity_masks_a_class(backend):
     )
 
 
+def test_classes_far_below_zero_are_compared_with_each_other(backend):
+    (z, weight, bias), labels = problem(8, 20, 5)
+    loss = cross_entropy(z, weight, labels, torch.full_like(bias, -2e35), backend=backend)
+    torch.testing.assert_close(loss, torch.tensor(5.0, dtype=loss.dtype).log())
+
+
 def test_nan_is_not_swallowed(backend):
     (z, weight, bias), labels = problem(6, 20, 5)
     weight[3, 7] = torch.nan

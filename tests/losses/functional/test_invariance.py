@@ -6,7 +6,7 @@ import torch
 from firstk.losses.functional.contrastive import info_nce_per_prefix
 from firstk.losses.functional.cosine import cosine_similarity_per_prefix
 from firstk.losses.functional.cross_entropy import cross_entropy, cross_entropy_per_prefix
-from firstk.losses.functional.fisher import fisher_from_codes_per_prefix, fisher_per_prefix
+from firstk.losses.functional.fisher import fisher_from_codes, fisher_per_prefix
 from firstk.losses.functional.reconstruction import reconstruction, reconstruction_per_prefix
 from firstk.losses.functional.regression import regression_free_head_per_prefix, regression_per_prefix
 from losses.functional import loops
@@ -126,8 +126,9 @@ def test_fisher_leaves_the_flag_only(data):
     differs(
         fisher_per_prefix(10 * B, Sw, Sb, code_eps=1.0), with_eps
     )  # Talukder et al. 2026 (29) breaks the invariance
-    codes = fisher_from_codes_per_prefix(data["z"], data["labels"])
-    same(fisher_from_codes_per_prefix(data["z"] @ T.t(), data["labels"]), codes)
+    for k in (1, 3, len(T)):
+        codes = fisher_from_codes(data["z"], data["labels"], omega={k: 1.0})
+        same(fisher_from_codes(data["z"] @ T.t(), data["labels"], omega={k: 1.0}), codes)
 
 
 def test_free_head_leaves_the_flag_only(data):

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from firstk._base.prefix_weights import for_pairs, resolve_omega
 from firstk.exceptions import InvalidInputError
 from firstk.losses import FullPrefixMaxSim
+from firstk.losses.functional.contrastive import info_nce
 from firstk.losses.functional.max_sim import max_sim
 from losses.functional.compare import check
 
@@ -77,7 +78,20 @@ def test_targets():
 @pytest.mark.parametrize(("change", "message"), [
     (lambda q, p: (q[0], p), "token vectors"), (lambda q, p: (q[:2], p), "'targets'"),
     (lambda q, p: (q, p[..., :3]), "token vectors"), (lambda q, p: (q, p, torch.ones(4, 3)), "query_mask"),
+    (lambda q, p: (q, p, None, [[True]]), "'document_mask' .* 'list'"), (lambda q, p: (q[:, :0], p), "give masks"),
+    (lambda q, p: (q.numpy(), p), "'queries' .* 'ndarray'"), (lambda q, p: (q, p.long()), "'documents' .*int64"),
 ])  # fmt: skip
 def test_bad_input(change, message):
     with pytest.raises(InvalidInputError, match=message):
         max_sim(*change(*tokens()))
+
+
+@pytest.mark.parametrize(("targets", "message"), [
+    ([0, 1, 2, 3], "list"), (torch.arange(4.0), "float32"), (torch.arange(3), "as many rows"),
+    (torch.tensor([0, 1, 2, 9]), r"in \[0, 3\]"), (torch.zeros(4, 1, dtype=torch.int64), r"shape \(4, 1\)"),
+])  # fmt: skip
+def test_bad_targets(targets, message):
+    for loss in (max_sim, info_nce):
+        given = tokens() if loss is max_sim else (part[:, 0] for part in tokens())
+        with pytest.raises(InvalidInputError, match=message):
+            loss(*given, targets=targets)

@@ -7,6 +7,7 @@ numba = pytest.importorskip("numba")
 
 from firstk._base.simd import (  # noqa: E402
     LANES,
+    above,
     add,
     exp2,
     exp2_small,
@@ -14,6 +15,7 @@ from firstk._base.simd import (  # noqa: E402
     larger,
     load,
     log2,
+    lowest_bit,
     max_lanes,
     mul,
     splat,
@@ -48,6 +50,12 @@ def arithmetic(x, y, out):
     a, b = load(x, 0), load(y, 0)
     store(out, 0, fma(a, b, sub(larger(a, b), mul(add(a, b), splat(x[3])))))
     return sum_lanes(a), max_lanes(b)
+
+
+@numba.njit
+def exceeding(x, y):
+    bits = above(load(x, 0), load(y, 0))
+    return bits, lowest_bit(bits) if bits else -1
 
 
 @pytest.mark.parametrize(("dtype", "span", "limit"), [(np.float32, 125, 2.5e-7), (np.float64, 1020, 5e-16)])
@@ -103,3 +111,12 @@ def test_arithmetic(dtype):
     np.testing.assert_allclose(out, x * y + (np.maximum(x, y) - (x + y) * x[3]), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(total, x.sum(), rtol=1e-5, atol=1e-6)
     assert top == y.max()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_which_lanes_exceed(dtype):
+    """Equal lanes and NaN do not exceed anything."""
+    x, y = np.zeros((2, LANES), dtype)
+    x[[3, 5, 15]], x[4], x[6], y[5] = 1, -1, np.nan, 1
+    assert exceeding(x, y) == ((1 << 3) | (1 << 15), 3)
+    assert exceeding(y, y) == (0, -1)

@@ -109,7 +109,7 @@ class FullPrefixLoss(CachedLossMixin, PrefixLoss):
         log_prefixes: str | Sequence[int] = (),
         generator: torch.Generator | None = None,
     ):
-        PrefixLoss.__init__(self, omega, estimator, generator, start, draws)
+        PrefixLoss.__init__(self, omega, estimator, generator=generator, start=start, draws=draws)
         self.model = model
         self.loss = loss
         self.adapter = adapter_of(loss)

@@ -98,13 +98,17 @@ def host_reads(z: Tensor) -> bool:
     return z.device.type == "cpu" and type(z) in (Tensor, torch.nn.Parameter)
 
 
+def described(value: object) -> str:
+    """Return what an error message says was given: dtype and shape of a tensor, else the type."""
+    return f"{value.dtype} of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+
+
 def check_codes(z: object, owner: str, name: str = "z", *, width: int | None = None) -> Tensor:
     """Return `z` if it is a floating tensor of shape (n, d)."""
     if isinstance(z, torch.nn.Module):
         raise InvalidInputError(f"{owner} takes the weight of a head as '{name}', not the module: pass head.weight.")
     if not isinstance(z, Tensor) or not z.dtype.is_floating_point:
-        got = z.dtype if isinstance(z, Tensor) else type(z).__name__
-        raise bad_parameter(name, owner, "a floating-point tensor", str(got))
+        raise bad_parameter(name, owner, "a floating-point tensor", described(z))
     if z.ndim != 2 or z.shape[1] == 0:
         raise InvalidInputError(
             f"{owner} takes '{name}' of shape (rows, coordinates) with at least one coordinate. "
@@ -143,6 +147,17 @@ def check_rows(a: Tensor, b: Tensor, name_a: str, name_b: str, owner: str) -> No
         raise InvalidInputError(
             f"{owner} needs as many rows in '{name_a}' as in '{name_b}'. Got {len(a)} and {len(b)}."
         )
+
+
+def check_targets(targets: Tensor, queries: Tensor, documents: Tensor, owner: str) -> None:
+    """Raise an error for targets that do not name one row of the documents for each query."""
+    if not isinstance(targets, Tensor) or targets.ndim != 1 or targets.dtype != torch.int64:
+        allowed = "an int64 tensor with one row of the documents per query"
+        raise bad_parameter("targets", owner, allowed, described(targets))
+    check_rows(queries, targets, "queries", "targets", owner)
+    if host_reads(targets) and (int(targets.min()) < 0 or int(targets.max()) >= len(documents)):
+        allowed = f"in [0, {len(documents) - 1}] (rows of the documents)"
+        raise bad_parameter("targets", owner, allowed, targets.tolist()[:5])
 
 
 def weights_of(omega: OmegaLike | Tensor, d: int, owner: str, start: int = 1) -> PrefixWeights:

@@ -20,9 +20,9 @@ from firstk.losses.functional._inputs import (
     check_codes,
     check_estimator,
     check_rows,
+    check_targets,
     few_lengths,
     full_precision,
-    host_reads,
     omega_like,
     path_of,
     promoted,
@@ -101,11 +101,7 @@ def _sides(
             "all_queries=, one row for each of 'positives'",
         )
     else:
-        check_rows(queries, targets, "queries", "targets", owner)
-        if host_reads(targets) and (int(targets.min()) < 0 or int(targets.max()) >= len(positives)):
-            raise bad_parameter(
-                "targets", owner, f"in [0, {len(positives) - 1}] (rows of 'positives')", targets.tolist()[:5]
-            )
+        check_targets(targets, queries, positives, owner)
     m = sum(map(len, documents))
     if mask is not None and (not cosine or mask.dtype != torch.bool or mask.shape != (len(queries), m)):
         raise InvalidInputError(

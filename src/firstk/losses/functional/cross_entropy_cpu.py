@@ -311,7 +311,7 @@ def sweep(
     width = padded(C)
     wt = z.new_zeros(d, width)  # (d, C) and padding
     torch.mul(weight.t(), LOG2E, out=wt[:, :C])
-    b = z.new_full((width,), -1e30)
+    b = z.new_full((width,), -torch.inf)
     b[:C] = 0.0 if bias is None else bias * LOG2E
     w_max = wt.abs().amax(1) if d * width < 1 << 16 else torch.linalg.vector_norm(wt, float("inf"), 1)
     dz = torch.empty_like(z, memory_format=torch.contiguous_format) if grad else z.new_empty(0, d)

@@ -203,12 +203,3 @@ def fisher_from_codes(
         A = A + M if against == "total" else A
         cum = as_tensor(weights_of(omega, len(A), owner).cum, A)
         return -once(_ratio_trace, A, M, cum).to(promoted(z)[0].dtype)
-
-
-@untraced
-@torch.no_grad()
-def fisher_from_codes_per_prefix(z: Tensor, labels: Tensor, *, code_eps: float = 0.0) -> Tensor:
-    """Return the d separate losses, (d,), for logging, without gradient. Parameters as in `fisher_from_codes`."""
-    with full_precision(z.device):
-        A, M = _code_scatters(z, labels, code_eps, "fisher_from_codes_per_prefix")
-        return -_whitened(A, M)[1].diagonal().cumsum(0).to(promoted(z)[0].dtype)

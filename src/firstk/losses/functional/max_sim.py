@@ -13,7 +13,7 @@ from torch import Tensor
 from firstk._base.checks import bad_parameter, is_real
 from firstk._base.prefix_weights import OmegaLike
 from firstk.exceptions import InvalidInputError
-from firstk.losses.functional._inputs import full_precision, promoted, weights_of
+from firstk.losses.functional._inputs import check_targets, described, full_precision, promoted, weights_of
 
 _OWNER = "max_sim"
 
@@ -59,20 +59,28 @@ def max_sim(
     >>> bool(max_sim(q, q) < max_sim(q, q.flip(0)))
     True
     """
+    for part, name in ((queries, "queries"), (documents, "documents")):
+        if not isinstance(part, Tensor) or not part.dtype.is_floating_point:
+            raise bad_parameter(name, _OWNER, "a floating-point tensor (n, tokens, d)", described(part))
     shapes = tuple(queries.shape), tuple(documents.shape)
-    if queries.ndim != 3 or documents.ndim != 3 or shapes[0][2] != shapes[1][2] or not len(queries):
+    if queries.ndim != 3 or documents.ndim != 3 or shapes[0][2] != shapes[1][2] or 0 in (*shapes[0], *shapes[1]):
         raise InvalidInputError(
-            f"{_OWNER} takes token vectors (n, t, d) of queries and (m, s, d) of documents. Got {shapes[0]} and "
-            f"{shapes[1]}."
+            f"{_OWNER} takes token vectors (n, t, d) of queries and (m, s, d) of documents, none of them empty. Got "
+            f"{shapes[0]} and {shapes[1]}; pad texts of different lengths and give masks."
         )
     for mask, given, name in ((query_mask, queries, "query_mask"), (document_mask, documents, "document_mask")):
-        if mask is not None and (mask.dtype != torch.bool or mask.shape != given.shape[:2]):
-            raise bad_parameter(name, _OWNER, f"bool of shape {tuple(given.shape[:2])}", f"{mask.dtype}, {mask.shape}")
+        if mask is not None and (
+            not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != given.shape[:2]
+        ):
+            raise bad_parameter(name, _OWNER, f"a bool tensor of shape {tuple(given.shape[:2])}", described(mask))
     if targets is None and len(queries) != len(documents):
         raise InvalidInputError(f"{_OWNER} needs a document for each query, or 'targets'. Got shapes {shapes}.")
     if not is_real(temperature) or temperature <= 0:
         raise bad_parameter("temperature", _OWNER, "a positive number", temperature)
-    targets = torch.arange(len(queries), device=queries.device) if targets is None else targets
+    if targets is None:
+        targets = torch.arange(len(queries), device=queries.device)
+    else:
+        check_targets(targets, queries, documents, _OWNER)
     weights = weights_of(omega, queries.shape[2], _OWNER).without_first()
     with full_precision(queries.device):
         q, p = promoted(queries, documents)

@@ -37,11 +37,13 @@ from firstk.search.row_index import (
     RowIndex,
     RowsAndIds,
     SearchResult,
+    calibration_facts,
     check_stored_ids,
     checked_count,
     checked_threads,
     new_ids,
     over_blocks,
+    read_calibration,
 )
 
 if TYPE_CHECKING:
@@ -239,9 +241,14 @@ class CodeIndex(RowIndex):
         return self.quantizer.bytes
 
     @property
-    def metric(self) -> str:
+    def metric(self) -> str:  # type: ignore[override]
         """The metric of the quantizer."""
         return self.quantizer.metric
+
+    @property
+    def encoder(self) -> FittedEncoder:  # type: ignore[override]
+        """The encoder of the quantizer."""
+        return self.quantizer.encoder
 
     @property
     def codes(self) -> np.ndarray:
@@ -268,6 +275,7 @@ class CodeIndex(RowIndex):
         rerank_ids: ArrayLike | None = None,
         shortlist: int | None = None,
         threads: int | None = None,
+        calibrated: bool = False,
     ) -> SearchResult:
         """Find the rows of the best scores for each query.
 
@@ -285,6 +293,8 @@ class CodeIndex(RowIndex):
             Rows that are scored again; ten for each neighbor if not given.
         threads : int, optional
             Number of threads that share queries and rows; all cores if not given. Results do not depend on it.
+        calibrated : bool
+            Return estimates of the raw vectors' cosines as scores, by what `calibrate` has learned.
         """
         owner = "CodeIndex.search"
         rows = self.packed()
@@ -292,6 +302,8 @@ class CodeIndex(RowIndex):
         threads = checked_threads(threads, owner)
         if rerank is None and (shortlist is not None or rerank_ids is not None):
             raise InvalidInputError(f"{owner} takes 'shortlist' and 'rerank_ids' with 'rerank' only. Give codes to it.")
+        if calibrated and rerank is not None:
+            raise InvalidInputError(f"{owner} calibrates scores of its own bytes. Leave 'rerank' or 'calibrated' out.")
         # Numbers are encoded in float64; anything else stays as it is, for the encoder's error message.
         numbers: Any = Q if is_sparse(Q) else np.asarray(Q)
         wide = numbers.astype(np.float64) if numbers.dtype.kind in "fiub" else Q
@@ -316,7 +328,7 @@ class CodeIndex(RowIndex):
         if self.metric == "l2":
             near = np.maximum(np.einsum("ij,ij->i", queries, queries)[:, None] - near, 0)
         work, encoding = np.full(len(queries), spent), self.quantizer.encoder.p * self.quantizer.k
-        return SearchResult(ids, near.astype(np.float32), work, len(rows) * self.quantizer.k, encoding)
+        return SearchResult(ids, self._shown(near, calibrated, owner), work, len(rows) * self.quantizer.k, encoding)
 
     def _queries(self, codes: np.ndarray, owner: str) -> np.ndarray:
         """Return codes of queries in float64, of unit norm for cosines.
@@ -373,6 +385,7 @@ class CodeIndex(RowIndex):
             "fingerprint": self.quantizer.fingerprint,
             "stamp": self.quantizer.stamp().to_dict(),
             "fit": now.fit.to_dict(),
+            "calibration": calibration_facts(self),
         }
         arrays = {"codes": self.packing.unpacked(now.store["packed"]), "ids": now.store["ids"]}
         arrays |= pack_encoder(self.quantizer.encoder)
@@ -394,4 +407,6 @@ class CodeIndex(RowIndex):
             check_stored_ids(ids, len(codes), facts["next_id"])
             engine = check_choice(facts["engine"], _ENGINES, "engine", "CodeIndex")
             fit = Fit.from_dict(facts["fit"])
-            return cls(quantizer, codes, ids, engine=engine, next_id=facts["next_id"], fit=fit)
+            index = cls(quantizer, codes, ids, engine=engine, next_id=facts["next_id"], fit=fit)
+            index.calibration = read_calibration(facts)
+            return index

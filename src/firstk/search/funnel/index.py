@@ -38,11 +38,13 @@ from firstk.search.row_index import (
     RowIndex,
     RowsAndIds,
     SearchResult,
+    calibration_facts,
     check_stored_ids,
     checked_count,
     checked_threads,
     new_ids,
     over_blocks,
+    read_calibration,
 )
 
 if TYPE_CHECKING:
@@ -293,6 +295,7 @@ class FunnelIndex(RowIndex):
         exact: bool = False,
         threads: int | None = None,
         stamp: CodeStamp | None = None,
+        calibrated: bool = False,
     ) -> SearchResult:
         """Find the nearest rows of each query.
 
@@ -309,6 +312,8 @@ class FunnelIndex(RowIndex):
             Number of threads that share the queries; all cores if not given.
         stamp : CodeStamp, optional
             Of the codes of the queries, where it is known: codes of another encoder raise an error.
+        calibrated : bool
+            Return estimates of the raw vectors' cosines as scores, by what `calibrate` has learned.
         """
         owner = "FunnelIndex.search"
         self._check_stamp(stamp, "these queries")
@@ -336,8 +341,10 @@ class FunnelIndex(RowIndex):
             np.concatenate([getattr(part, name) for part in found]) for name in ("rows", "costs", "spent")
         )
         encoding = 0 if self.encoder is None else self.encoder.p * self.encoder.d
-        scores = {"l2": costs, "inner_product": -costs, "cosine": 1 - costs / 2}[self.metric].astype(np.float32)
-        return SearchResult(now.store["ids"][rows], scores, spent, len(now) * self.d, encoding)
+        scores = {"l2": costs, "inner_product": -costs, "cosine": 1 - costs / 2}[self.metric]
+        return SearchResult(
+            now.store["ids"][rows], self._shown(scores, calibrated, owner), spent, len(now) * self.d, encoding
+        )
 
     def _check_stamp(self, stamp: CodeStamp | None, whose: str) -> None:
         if stamp is not None and self.stamp is not None:
@@ -365,6 +372,7 @@ class FunnelIndex(RowIndex):
             "next_id": now.next_id,
             "schedule": now.schedule.to_dict(),
             "stamp": None if self.stamp is None else self.stamp.to_dict(),
+            "calibration": calibration_facts(self),
         }
         arrays = now.store.columns() | {"centre": now.centre}
         if now.centroids is not None:
@@ -404,13 +412,15 @@ class FunnelIndex(RowIndex):
                 if cells.dtype != np.int32 or cells.shape != ids.shape or not inside:
                     raise InvalidInputError(f"cells are {cells.dtype}{cells.shape}, or not among {len(centroids)}")
             _check_floats(arrays["centre"], (d,))
-            return cls(
+            index = cls(
                 _FunnelState.of(codes, ids, facts["next_id"], chosen, arrays["centre"]),
                 metric=metric,
                 engine=check_choice(facts["engine"], _ENGINES, "engine", "FunnelIndex"),
                 encoder=encoder,
                 stamp=None if facts.get("stamp") is None else CodeStamp.read(facts["stamp"]),
             )
+            index.calibration = read_calibration(facts)
+            return index
 
 
 def as_codes(Z: MatrixLike, metric: str, owner: str, name: str, width: int | None = None) -> np.ndarray:
