@@ -32,8 +32,7 @@ from firstk.data.precision import PRECISIONS
 from firstk.data.task import Data
 from firstk.metrics.bootstrap import MeanScore, PerRowScores, resampled_scores
 from firstk.objectives import Fisher, Similarity
-from firstk.quality.choice import Limits, Point
-from firstk.quality.choose import choose
+from firstk.quality.choice import Limits, Point, choose
 from firstk.quality.evaluation import Packed
 from firstk.quality.paired import DEVIATIONS, DRAWS
 from firstk_papers.datasets import data_folder

@@ -30,8 +30,9 @@ TrainingLossName = Literal["least_squares", "ratio_trace", "cross_entropy", "pai
 # A number of coordinates; "rank": all that carry signal; None: the default, see :class:`firstk.PrefixEncoder`.
 Width = int | Literal["rank"] | None
 Residual = Literal["axes", "blocks", "signs", "permutation", "none"]
-# Rows by name ("X" with "y" and "weight", or "left" and "right" with "scores"); vectors may also be sparse matrices.
-Rows = Mapping[str, np.ndarray]
+# The arrays of Rows or Pairs by name ("X" with "y" and "weight", or "left" and "right" with "scores"); vectors may also
+# be sparse matrices.
+Columns = Mapping[str, np.ndarray]
 T = TypeVar("T")
 
 
@@ -207,7 +208,7 @@ class Objective(Protocol):
     def quadratic(self, statistics: Statistics) -> Quadratic:
         """Return the squared error that training lowers, where the training loss is "least_squares"."""
 
-    def targets(self, rows: Rows, statistics: Statistics) -> np.ndarray:
+    def targets(self, rows: Columns, statistics: Statistics) -> np.ndarray:
         """Return the centred targets of rows, shape (n, q), where the training loss is "least_squares"."""
 
     def readouts(
@@ -405,7 +406,7 @@ class FitRequest:
     mean: np.ndarray
     query_mean: np.ndarray
     n_components: Width = None
-    rows: Rows | None = None
+    rows: Columns | None = None
     network: str | MLP | nn.Module = "linear"
     init: str | ArrayLike = "auto"
     device: str | torch.device = "auto"

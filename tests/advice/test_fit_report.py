@@ -8,10 +8,9 @@ from sklearn.linear_model import LinearRegression
 from firstk import Pairs, PrefixEncoder, Rows, SparsePrefix, evaluate
 from firstk.advice.baselines import BASELINES, baselines_of
 from firstk.advice.evaluate import Measured, Value, affordable, prefix_grid, rivals
-from firstk.advice.evaluation_data import read_for
 from firstk.advice.fit_report import SAMPLES, report_on
 from firstk.advice.inputs import VectorSource
-from firstk.advice.read import open_task
+from firstk.advice.read import open_task, read_for
 from firstk.advice.records import Report
 from firstk.data import load_digits
 from firstk.data.files import write_vectors
@@ -302,4 +301,4 @@ def test_rows_and_their_reference_are_read_for_any_use(digits, listed, asked):
     assert isinstance(given.held_out, Rows)
     np.testing.assert_array_equal(given.held_out.X, digits.X_test)
     np.testing.assert_array_equal(given.train.X, digits.X_train)
-    assert (given.notes, given.store) == ([], asked["reference"])
+    assert (given.files.notes, given.files.store) == ([], asked["reference"])

@@ -5,10 +5,9 @@ import pytest
 
 from firstk import Pairs, PrefixEncoder, evaluate
 from firstk.advice.evaluate import told_apart
-from firstk.advice.evaluation_data import read_for
 from firstk.advice.fit_report import report_on
 from firstk.advice.inputs import VectorSource
-from firstk.advice.read import open_task
+from firstk.advice.read import evaluated_on, open_task, read_for
 from firstk.data.files import write_vectors
 from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.fit_files import draw, draw_groups
@@ -122,7 +121,7 @@ def test_a_file_of_judgements_can_be_held_out(folder):
     task, _ = fitted(search(ids="id"), "own.csv")
     assert set(rows_of(task.held_out)) == set(keep)
     assert task.train.positives.n == 2 * (M - 3)  # what is evaluated is not learned from
-    assert "3 queries of it are in the training judgements too" in task.said
+    assert "3 queries of it are in the training judgements too" in evaluated_on(task)
 
 
 def test_pairs_of_one_file_are_searched_without_the_row_itself(folder):
@@ -152,7 +151,7 @@ def test_pairs_of_vectors_are_divided_by_their_left_sides_and_searched_among_all
     assert len(held) == 10
     assert task.train.positives.n == (41 - 10 - (0 in held))
     assert len(np.asarray(task.held_out.documents)) == len(np.unique(right, axis=0))
-    assert "Candidates are the right sides of the pairs, and a larger store is harder to search" in task.said
+    assert "Candidates are the right sides of the pairs, and a larger store is harder to search" in evaluated_on(task)
 
 
 def test_a_file_of_vector_pairs_can_be_held_out(folder):
@@ -168,7 +167,7 @@ def test_grades_given_as_scores_are_told_of_the_search(folder):
     place = search(relevance=None, pairs="ids.csv", ids="id")
     task, _ = fitted(place)
     assert isinstance(task.held_out, Pairs)
-    assert "relevance= evaluates by search" in task.said
+    assert "relevance= evaluates by search" in evaluated_on(task)
 
 
 def test_scored_pairs_are_divided_by_their_left_sides(folder):
@@ -196,10 +195,10 @@ def test_queries_that_taught_a_model_are_left_out(folder, share):
     again = read_for(saved, search())
     if task.held_out is None:  # all of them taught, and the task says so
         assert again.held_out.n == M
-        assert "fitted on all of these queries" in again.notes[0]
+        assert "fitted on all of these queries" in again.files.notes[0]
         return
     assert rows_of(again.held_out) == rows_of(task.held_out)
-    assert f"The {M - task.held_out.n} queries that the model was fitted on are left out" in again.said
+    assert f"The {M - task.held_out.n} queries that the model was fitted on are left out" in evaluated_on(again)
     # The same queries, judged otherwise, are no new ones.
     (folder / "more.csv").write_text((folder / "ids.csv").read_text() + f"{QUERY_IDS[0]},{DOCUMENT_IDS[149]},1\n")
     assert rows_of(read_for(saved, search(relevance="more.csv")).held_out) == rows_of(task.held_out)
@@ -215,7 +214,7 @@ def test_left_sides_that_taught_a_model_are_left_out(folder):
     task, encoder = fitted(place)
     encoder.save("model")
     again = read_for(FittedEncoder.load("model"), place)
-    assert f"The {M - task.held_out.n // 2} left sides that the model was" in again.said
+    assert f"The {M - task.held_out.n // 2} left sides that the model was" in evaluated_on(again)
     np.testing.assert_array_equal(again.held_out.scores, task.held_out.scores)
 
 
@@ -263,8 +262,8 @@ def test_queries_without_judgements_are_a_log_of_which_a_part_asks(folder, share
     np.testing.assert_allclose(np.sort(np.asarray(task.held_out.documents), axis=0), np.sort(DOCUMENTS, axis=0))
     found, _ = report_on(encoder, task)
     assert [each.metric for each in found.evaluations] == ["recall@10"]
-    assert f"{len(held)} held-out queries" in task.said
-    assert f"among {N} rows of docs.parquet" in task.said
+    assert f"{len(held)} held-out queries" in evaluated_on(task)
+    assert f"among {N} rows of docs.parquet" in evaluated_on(task)
     later = read_for(encoder.encoder_, place)
     assert (later.held_out.n, evaluate(encoder, later.held_out, precisions=["float32"]).metric) == (M, "recall@10")
     with pytest.raises(InvalidInputError, match=r"scored by recall@10. Got 'ndcg@10'"):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from firstk import PrefixEncoder, fit_files
-from firstk.advice.evaluation_data import read_for
 from firstk.advice.inputs import VectorSource
+from firstk.advice.read import evaluated_on, read_for
 from firstk.moments import fingerprint, statistics
 from firstk.moments.fingerprint import taught_rows
 
@@ -26,7 +26,7 @@ def data(tmp_path):
 
 def evaluated(encoder, path):
     task = read_for(encoder.encoder_, VectorSource(str(path)))
-    return task, " ".join([task.said, *task.notes])
+    return task, " ".join([evaluated_on(task), *task.files.notes])
 
 
 @pytest.mark.parametrize("how", ["rows", "labels", "batches", "loaded", "file", "similarity"])
@@ -54,7 +54,7 @@ def test_training_rows_are_left_out_of_an_evaluation(data, how):
 
 
 def test_of_many_rows_the_share_that_taught_is_estimated(data, monkeypatch):
-    from firstk.advice import evaluation_data
+    from firstk.advice import read as evaluation_data
 
     for module in (fingerprint, statistics, evaluation_data):
         monkeypatch.setattr(module, "MOST_TAUGHT", 100)

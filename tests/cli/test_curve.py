@@ -13,8 +13,8 @@ import pytest
 
 import command_line
 from firstk import Choice, Fisher, PrefixCurve, PrefixEncoder, Rows, SparsePrefix
-from firstk.advice.evaluation_data import _about_labels, read_for
 from firstk.advice.inputs import VectorSource
+from firstk.advice.read import _about_labels, read_for
 from firstk.advice.records import Report
 from firstk.data import load_digits
 from firstk.data.precision import PRECISIONS

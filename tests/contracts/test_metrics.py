@@ -78,7 +78,7 @@ def arrays_of(data: Rows | Pairs | Search) -> dict[str, np.ndarray]:
 
 def test_no_metric_is_left_out():
     assert list(CASES) == list(METRICS)
-    assert all(metric.help and metric.takes in (Rows, Pairs, Search, Rows | Search) for metric in METRICS.values())
+    assert all(metric.takes in (Rows, Pairs, Search, Rows | Search) for metric in METRICS.values())
 
 
 @metrics

@@ -12,6 +12,7 @@ from contracts.members import OBJECTIVES, TRAINABLE, C, P, data, fit, settled
 from firstk import PrefixEncoder, objectives
 from firstk._base.prefix_weights import resolve_omega
 from firstk.contracts import Conventions, Objective, Supervision, TrainingLossName
+from firstk.data.task import of_columns
 from firstk.encoder.fitted import Head
 from firstk.estimator.problem import Problem
 from firstk.metrics.curve import METRICS
@@ -23,7 +24,7 @@ every_trainable = pytest.mark.parametrize("objective", TRAINABLE.values(), ids=T
 
 
 def statistics_of(objective):
-    return Problem(objective, FullPrefix(), ClosedForm()).accumulate(data(objective.supervision))
+    return Problem(objective, FullPrefix(), ClosedForm()).accumulate(of_columns(data(objective.supervision)))
 
 
 def test_no_two_objectives_have_one_name():
@@ -129,7 +130,8 @@ def test_rotation_free_means_that_axes_turn_with_the_data(objective):
     turned = {name: part @ Q if name in ("X", "left", "right") else part for name, part in rows.items()}
     problem = Problem(goal, FullPrefix(), ClosedForm(), 2)
     plain, other = (
-        ClosedForm().solve(problem.request(goal, problem.accumulate(given))).components for given in (rows, turned)
+        ClosedForm().solve(problem.request(goal, problem.accumulate(of_columns(given)))).components
+        for given in (rows, turned)
     )
     follows = np.abs(np.abs(other) - np.abs(plain @ Q)).max() < 1e-6 * np.abs(plain).max()
     assert follows == goal.rotation_free
@@ -148,7 +150,9 @@ def test_scale_free_means_that_the_loss_of_moments_has_no_scale(objective):
             training_loss_of(goal)({}).moment_loss(None, None)
         return
     problem = Problem(goal, FullPrefix(), Gradient(whiten=False), 2)
-    task = build(with_axes(problem.request(goal, problem.accumulate(data(goal.supervision)))), problem.solver)
+    task = build(
+        with_axes(problem.request(goal, problem.accumulate(of_columns(data(goal.supervision))))), problem.solver
+    )
     before = task.training_loss.moment_loss(task.model, task.prefix_sum).item()
     task.model.encoder.C.data.mul_(2.0)
     after = task.training_loss.moment_loss(task.model, task.prefix_sum).item()

@@ -161,11 +161,12 @@ def test_acts_on_codes(ordering):
 @every_ordering
 def test_starts_tied(ordering):
     pytest.importorskip("torch")
+    from firstk.data.task import of_columns
     from firstk.estimator.problem import Problem
     from firstk.solvers.gradient.build import build, with_axes
 
     problem = Problem(Reconstruction(), ordering, Gradient(whiten=False), D, init="small", device="cpu")
-    request = with_axes(problem.request(problem.objective, problem.accumulate(ROWS), ROWS))
+    request = with_axes(problem.request(problem.objective, problem.accumulate(of_columns(ROWS)), ROWS))
     model = build(request, problem.solver).model
     tied = bool((model.encoder.weight == model.decoder.t()).all())
     assert tied == ordering.starts_tied

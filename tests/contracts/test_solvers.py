@@ -12,6 +12,7 @@ import pytest
 import firstk
 from contracts.members import OBJECTIVES, SOLVERS, TRAINABLE, P, data, settled
 from firstk.contracts import TrainingLossName
+from firstk.data.task import of_columns
 from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.problem import Problem
 from firstk.objectives import ErrorBound, Reconstruction
@@ -32,7 +33,7 @@ def test_a_request_is_answered_by_an_encoder_and_stays_as_it_is(solver):
     pytest.importorskip("torch") if solver.trains else None
     goal = ErrorBound() if solver.name == "quasi_newton" else Reconstruction()
     problem = Problem(goal, FullPrefix(), solver, 3, device="cpu")
-    statistics = problem.accumulate(data(goal.supervision))
+    statistics = problem.accumulate(of_columns(data(goal.supervision)))
     request = problem.request(problem.objective, statistics)
     before = {name: part.copy() for name, part in statistics.to_arrays().items()}
     assert solver.check_combination(request.objective, request.ordering, request.network) is None
@@ -67,7 +68,7 @@ def test_a_training_loss_can_do_what_it_says(objective):
     goal, rows = settled(objective), data(objective.supervision)
     kind = training_loss_of(goal)
     problem = Problem(goal, FullPrefix(), Gradient(), 2, device="cpu")
-    request = with_axes(problem.request(goal, problem.accumulate(rows), rows))
+    request = with_axes(problem.request(goal, problem.accumulate(of_columns(rows)), rows))
     task = build(request, problem.solver)
     assert isinstance(task.training_loss, kind.for_statistics(request.statistics))
     assert task.moments == kind.from_moments

@@ -34,7 +34,7 @@ def test_a_cut_encoder_has_the_profile_of_its_prefix(model, tmp_path):
     np.testing.assert_array_equal(cut.share, encoder.profile.share[:4])
     assert cut.scores["recall@10"].k[-1] == 4
     saved = FittedEncoder.load(encoder[:4].save(tmp_path / "cut"))
-    np.testing.assert_array_equal(saved.profile.variance, cut.variance)
+    np.testing.assert_array_equal(saved.profile.share, cut.share)
 
 
 def test_shares_between_lengths_are_interpolated():
@@ -48,9 +48,9 @@ def test_shares_between_lengths_are_interpolated():
 @pytest.mark.parametrize(
     "change",
     [
-        lambda arrays: arrays.pop("variance"),
+        lambda arrays: arrays.pop("mean"),
         lambda arrays: arrays.update(mean=np.zeros(5)),
-        lambda arrays: arrays.update(center=np.full(6, np.nan)),
+        lambda arrays: arrays.update(share=np.full(6, np.nan)),
         lambda arrays: arrays.update({"scores.recall@10.k": np.array([3.0, 1.0])}),
         lambda arrays: arrays.update({"scores.recall@10.raw": np.zeros(2)}),
     ],
@@ -66,6 +66,6 @@ def test_a_damaged_profile_is_a_damaged_model(model, tmp_path):
     encoder = FittedEncoder.load(model)
     from dataclasses import replace
 
-    wrong = replace(encoder, profile=replace(encoder.profile, variance=np.ones(3)))
+    wrong = replace(encoder, profile=replace(encoder.profile, share=np.ones(3)))
     with pytest.raises(CorruptModelError, match="damaged firstk model"):
         FittedEncoder.load(wrong.save(tmp_path / "wrong"))

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from firstk import PrefixEncoder
 from firstk.data import load_digits
-from firstk.estimator.check import CheckReport, Drift, Kept, NewRows, check_rows, drift_between
+from firstk.estimator.check import CheckReport, Drift, Kept, NewRows, check_rows
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.profile import measure_profile
+from firstk.words.check import headline
 
 D = 24
 BASIS = np.linalg.qr(np.random.default_rng(9).standard_normal((D, D)))[0]
@@ -34,7 +34,7 @@ def test_fresh_rows_pass_and_say_how_sure_that_is(encoder):
     report = encoder.check(rows(4000, 1), k=8)
     assert report.verdict == "fine"
     assert not report.refit
-    assert report.headline().startswith("still keeps ")
+    assert headline(report).startswith("still keeps ")
     kept = report.worst
     assert kept.ratio_low < kept.ratio < kept.ratio_high
     assert kept.ratio == pytest.approx(1, abs=0.03)  # three standard errors
@@ -44,10 +44,9 @@ def test_fresh_rows_pass_and_say_how_sure_that_is(encoder):
 def test_rows_of_another_set_do_not(encoder):
     report = encoder.check(rows(2000, 2, SCALE[::-1]), k=8)
     assert report.refit
-    assert report.headline().startswith("refit: keeps ")
+    assert headline(report).startswith("refit: keeps ")
     assert report.worst.ratio < 0.7
     assert report.share_best > 0.9 > report.share_now
-    assert report.drift.scatter_p < 1e-6
 
 
 def test_a_fifth_of_foreign_rows_is_enough(encoder):
@@ -65,17 +64,17 @@ def test_fresh_halves_raise_no_alarm():
     assert alarms <= 1
 
 
-def test_a_significant_drift_that_costs_nothing_is_no_reason(encoder):
-    """A mean that moves by a tenth of a standard deviation: p is tiny, and all neighbors are still found."""
+def test_a_drift_that_costs_nothing_is_no_reason(encoder):
+    """A mean that moves by a tenth of a standard deviation: all neighbors are still found."""
     report = encoder.check(rows(20_000, 5) + 0.1 * SCALE[0] * BASIS[0], k=12)
-    assert report.drift.mean_p < 1e-6
+    assert report.drift.mean_shift > 0.02
     assert not report.refit
 
 
 def test_few_rows_are_unclear(encoder):
     report = encoder.check(rows(64, 6), k=4)
     assert report.verdict == "unclear"
-    assert "64 rows cannot tell" in report.headline()
+    assert "64 rows cannot tell" in headline(report)
 
 
 @pytest.mark.parametrize(
@@ -88,16 +87,16 @@ def test_few_rows_are_unclear(encoder):
 )
 def test_an_unclear_verdict_says_what_would_tell(n, margin, words):
     kept = Kept("recall@10", 0.9, 0.88, 0.85, 0.91, 0.985, 0.965, 1.005, 64, margin)
-    report = CheckReport("unclear", 4, n, 900, (kept,), None, None, None, Drift(0, 1, 1, 1), 0.02, 0.95)
-    assert re.search(words, report.headline())
+    report = CheckReport("unclear", 4, n, 900, (kept,), None, None, None, Drift(0, 1), 0.02, 0.95)
+    assert re.search(words, headline(report))
 
 
 def test_the_headline_is_of_the_metric_that_decides():
     """The other one keeps less, and is sure of it: nothing is unclear about it."""
     sure = Kept("recall@10", 0.55, 0.57, 0.56, 0.58, 1.036, 1.005, 1.067, 256, 0.026)
     unsure = Kept("1nn_accuracy", 1.28, 1.34, 1.28, 1.39, 1.043, 0.945, 1.141, 256, 0.088)
-    report = CheckReport("unclear", 12, 4000, 800, (sure, unsure), None, None, None, Drift(0, 1, 1, 1), 0.02, 0.95)
-    assert report.headline().startswith("unclear: keeps 104.3 % (94.5 to 114.1) of the 1nn_accuracy")
+    report = CheckReport("unclear", 12, 4000, 800, (sure, unsure), None, None, None, Drift(0, 1), 0.02, 0.95)
+    assert headline(report).startswith("unclear: keeps 104.3 % (94.5 to 114.1) of the 1nn_accuracy")
 
 
 def test_the_margin_of_the_profile_is_what_more_rows_cannot_lower(encoder):
@@ -171,32 +170,11 @@ def test_labels_that_were_not_saved_are_named(encoder, tmp_path):
     assert "No score by" in " ".join(report.notes)
 
 
-def test_drift_by_a_slow_reference():
-    """z of each coordinate by hand, and p by scipy; far from any drift the Bonferroni bound is 1."""
-    enc = PrefixEncoder().fit(rows(2000, 12)).encoder_
+def test_drift_by_a_slow_reference(encoder):
     A, B = rows(900, 13), rows(700, 14) + 0.05
-    then, now = measure_profile(enc, A), measure_profile(enc, B)
-    Z, W = (enc.coordinates(part) for part in (A, B))
-    z = np.abs(Z.mean(0) - W.mean(0)) / np.sqrt(Z.var(0) / 900 + W.var(0) / 700)
-    errors = [(stats.kurtosis(part, fisher=False) - 1) / len(part) for part in (Z, W)]
-    v = np.abs(np.log(W.var(0) / Z.var(0))) / np.sqrt(errors[0] + errors[1])
-    found = drift_between(then, now)
-    assert found.mean_p == pytest.approx(min(1, 2 * D * stats.norm.sf(z.max())), rel=1e-6)
-    assert found.scatter_p == pytest.approx(min(1, 2 * D * stats.norm.sf(v.max())), rel=1e-6)
-    shift = np.linalg.norm(A.mean(0) - B.mean(0)) / np.sqrt(A.var(0).sum())
-    assert found.mean_shift == pytest.approx(shift)
-    assert drift_between(then, then).mean_p == 1
-
-
-def test_drift_of_another_scale_and_of_columns_that_were_constant():
-    X = np.where(np.arange(D) == 3, 5.0, rows(600, 16))
-    enc = PrefixEncoder().fit(X)
-    assert enc.check(np.where(np.arange(D) == 3, 5.0, rows(600, 17)), k=D - 1).drift.scatter_p > 0.001
-    assert enc.check(rows(600, 17) * 1e30).drift.mean_p < 1e-9
-    axes = replace(enc.encoder_, components=np.eye(D), mean=np.zeros(D), spectrum=np.ones(D))
-    then, now = (measure_profile(axes, part) for part in (X, X + np.eye(D)[3] * 1e-3 * rows(600, 18)))
-    assert drift_between(then, now).scatter_p < 1e-9  # of the column that was constant; the others are the same
-    assert drift_between(then, then).scatter_p == 1
+    found = encoder.check(B, against=A, k=4).drift
+    assert found.mean_shift == pytest.approx(np.linalg.norm(A.mean(0) - B.mean(0)) / np.sqrt(A.var(0).sum()), rel=1e-5)
+    assert found.scatter_ratio == pytest.approx(B.var(0).sum() / A.var(0).sum(), rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -233,4 +211,4 @@ def test_the_verdict_is_of_the_interval():
         return verdict_of((one,), 0.02)
 
     assert [verdict(0.99, 1.01), verdict(0.97, 1.0), verdict(0.9, 0.97)] == ["fine", "unclear", "refit"]
-    assert isinstance(CheckReport("fine", 1, 1, 1, (), None, None, None, Drift(0, 1, 1, 1), 0.02, 0.95).to_dict(), dict)
+    assert isinstance(CheckReport("fine", 1, 1, 1, (), None, None, None, Drift(0, 1), 0.02, 0.95).to_dict(), dict)

@@ -24,7 +24,7 @@ from firstk import (
 )
 from firstk._base.prefix_weights import resolve_omega
 from firstk.encoder.record import FitRecord
-from firstk.estimator.saved_parameters import parameters_of, saved_parameters
+from firstk.estimator.nested_parameters import parameters_of, saved_parameters
 
 X = np.random.default_rng(0).standard_normal((40, 4)) * [4, 3, 2, 1]
 Y = np.arange(40) % 3

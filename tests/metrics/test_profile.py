@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from firstk import PrefixEncoder
-from firstk.encoder.profile import RowProfile
 from firstk.metrics import nearest_neighbors, neighbor_recall
 from firstk.metrics.profile import measure_profile, profile_lengths, variance_shares
 
@@ -40,26 +37,6 @@ def test_scores_are_those_of_groups_of_rows():
         Z = encoder.encode(rows)
         slow.append(neighbor_recall(Z, Z, truth, ks=table.k, exclude_self=True))
     np.testing.assert_allclose(table.score[0], np.mean(slow, axis=0), atol=0.005)
-
-
-def test_moments_of_the_coordinates():
-    encoder = PrefixEncoder(objective="fisher").fit(X, Y).encoder_
-    profile, Z = measure_profile(encoder, X), encoder.coordinates(X.astype(float))
-    np.testing.assert_allclose(profile.center, Z.mean(axis=0), atol=1e-5)
-    np.testing.assert_allclose(profile.variance, Z.var(axis=0), rtol=1e-4)
-    slow = ((Z - Z.mean(axis=0)) ** 4).mean(axis=0) / Z.var(axis=0) ** 2
-    np.testing.assert_allclose(profile.kurtosis, slow, rtol=1e-4)
-
-
-def test_a_constant_coordinate_has_a_finite_profile():
-    constant = X.copy()
-    constant[:, 0] = 3
-    axes = replace(PrefixEncoder().fit(X).encoder_, components=np.eye(7), mean=np.zeros(7))
-    profile = measure_profile(axes, constant)
-    assert profile.variance[0] == 0
-    assert np.isfinite(profile.kurtosis).all()
-    again = RowProfile.from_arrays(profile.to_arrays(), 7, 7)
-    np.testing.assert_array_equal(again.kurtosis, profile.kurtosis)
 
 
 def test_labels_add_the_objectives_own_metric():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from firstk import Gradient, PrefixEncoder, SparsePrefix
+from firstk.data.task import Rows
 from firstk.exceptions import InvalidInputError
 from firstk.metrics import paired_cosines, subspace_distance
 
@@ -35,7 +36,7 @@ def test_without_the_canonical_form_axes_inside_a_block_would_be_mixed(known):
     from firstk.solvers.gradient.build import build, with_axes
 
     problem = replace(pose("reconstruction", SparsePrefix([4]), Gradient(), 4), init="random", device="cpu")
-    request = with_axes(problem.request(problem.objective, problem.accumulate({"X": known.X})))
+    request = with_axes(problem.request(problem.objective, problem.accumulate(Rows(known.X))))
     task = build(request, problem.solver)
     problem.solver.train(task, 0)
     raw = task.model.encoder.weight.detach().numpy()

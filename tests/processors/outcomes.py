@@ -14,8 +14,7 @@ import numpy as np
 from firstk import Fisher, PrefixEncoder, Rows, Similarity, evaluate
 from firstk.data import load_digits
 from firstk.metrics import nearest_neighbors
-from firstk.quality.choice import Limits
-from firstk.quality.choose import choose
+from firstk.quality.choice import Limits, choose
 from firstk_papers.datasets import load_banking77, two_blocks
 
 

@@ -12,8 +12,19 @@ from firstk.data import load_digits
 from firstk.data.precision import PRECISIONS
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.bootstrap import MeanScore, resampled_scores
-from firstk.quality.choice import KEEP, PRODUCT_QUANTIZER, RAW, Limits, Offer, Point
-from firstk.quality.choose import Evidence, _needed, _Rule, choose, evidence
+from firstk.quality.choice import (
+    KEEP,
+    PRODUCT_QUANTIZER,
+    RAW,
+    Evidence,
+    Limits,
+    Offer,
+    Point,
+    _needed,
+    _Rule,
+    choose,
+    evidence,
+)
 from firstk.quality.evaluation import Packed
 from firstk.quality.paired import DRAWS
 from firstk.words.choice import answer, explanation, headline, share_text

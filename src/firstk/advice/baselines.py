@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from firstk._base.checks import check_matrix
+from firstk.data.task import Rows
 from firstk.encoder.fitted import FittedEncoder
 from firstk.estimator.problem import pose
 from firstk.moments.moments import Moments
@@ -54,7 +55,7 @@ def baselines_of(
         return found
     posed = {name: pose(objective, "full_prefix", "auto", "rank") for name, objective in _FITTED.items()}
     if statistics is None or not isinstance(statistics.moments, Moments):
-        rows = {"X": check_matrix(X, "baseline")}
+        rows = Rows(check_matrix(X, "baseline"))
         return {name: problem.fit(rows)[0] for name, problem in posed.items()} | found
     whole = statistics.in_full_coordinates()
     return {name: problem.solve(whole) for name, problem in posed.items()} | found

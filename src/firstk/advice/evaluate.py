@@ -33,12 +33,20 @@ from firstk.data.task import Data, Pairs, Rows, Search, n_rows
 from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.bootstrap import MeanScore, PerRowScores, resampled_scores
-from firstk.metrics.curve import METRICS, SEARCH, check_data, check_metric, per_row_scores, settled_metric
-from firstk.metrics.scorers import AS_IT_IS, Storage, full_width_neighbors
+from firstk.metrics.curve import (
+    AS_IT_IS,
+    METRICS,
+    SEARCH,
+    Storage,
+    check_data,
+    check_metric,
+    full_width_neighbors,
+    per_row_scores,
+    settled_metric,
+)
 from firstk.moments.fingerprint import row_priorities
 from firstk.moments.moments import Moments
-from firstk.quality.choice import EMBEDDED, PRODUCT_QUANTIZER, RAW, Point
-from firstk.quality.choose import CHANCE_CODE, simpler_codes
+from firstk.quality.choice import CHANCE_CODE, EMBEDDED, PRODUCT_QUANTIZER, RAW, Point, simpler_codes
 from firstk.quality.evaluation import Evaluation, Packed
 from firstk.quality.paired import DRAWS, TOLERANCE
 

@@ -20,17 +20,16 @@ from firstk.advice.evaluate import (
     metric_of_target,
     other_metrics,
 )
-from firstk.advice.read import FileTask
+from firstk.advice.read import evaluated_on
 from firstk.advice.records import AxisStatistics, ImageSamples, Report
 from firstk.data.remote import place_of
 from firstk.data.stores import find_store
-from firstk.data.task import Data, Pairs, Rows, Search
+from firstk.data.task import Data, Pairs, Rows, Search, Task
 from firstk.encoder.fitted import FittedEncoder, check_fitted
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.ranking import rank_correlation
 from firstk.metrics.task import fit_readout
-from firstk.quality.choice import Limits
-from firstk.quality.choose import choose
+from firstk.quality.choice import Limits, choose
 from firstk.quality.evaluation import Evaluation, Packed
 
 __all__ = ["report_on"]
@@ -45,7 +44,7 @@ SHOWN = (16, 32, 64, 128)
 
 def report_on(
     encoder: Any,
-    task: FileTask,
+    task: Task,
     limits: Limits | None = None,
     *,
     metric: str = "auto",
@@ -59,8 +58,8 @@ def report_on(
     Parameters
     ----------
     encoder : PrefixEncoder or FittedEncoder
-    task : FileTask
-        With a held-out part.
+    task : Task
+        Read by `firstk.read`, with a held-out part.
     limits : Limits, optional
         What the choice goes by.
     metric : str
@@ -89,10 +88,10 @@ def report_on(
             f"Images of {'x'.join(map(str, image_shape))} have {math.prod(image_shape)} values, and the vectors have "
             f"{fitted.p}. Give the shape of one image, such as image=28x28."
         )
-    side = math.isqrt(task.width)
-    if image_shape is None and task.vectors == "pixels" and side**2 == task.width:
+    side = math.isqrt(task.files.width)
+    if image_shape is None and task.files.vectors == "pixels" and side**2 == task.files.width:
         image_shape = side, side  # a column of square images, such as that of 'firstk sample digits'
-    notes = list(task.notes)
+    notes = list(task.files.notes)
     lead, choice, refusal = None, None, None
     if limits.bytes_per_vector is not None:
         settings.setdefault("sizes", default_bytes(fitted, limits.bytes_per_vector))
@@ -108,7 +107,7 @@ def report_on(
         if not details or metric != "auto" or limits.k is not None:
             raise  # what was asked for by name is not left out
         notes.append(f"The curve of {lead_metric(fitted, data)} is left out: {error}")
-    evaluations = [] if lead is None else [replace(lead, input_bytes=fitted.p * task.itemsize)]
+    evaluations = [] if lead is None else [replace(lead, input_bytes=fitted.p * task.files.itemsize)]
     if lead is not None:
         if lead.supported is not None:  # a code that is made for a list of lengths
             notes.append(
@@ -138,10 +137,10 @@ def report_on(
         progress("single coordinates")
     report = Report(
         facts=_facts(fitted, task, data),
-        rows=task.rows,
+        rows=task.files.rows,
         columns=fitted.p,
-        itemsize=task.itemsize,
-        held_out=" ".join([task.said, *about_new]),
+        itemsize=task.files.itemsize,
+        held_out=" ".join([evaluated_on(task), *about_new]),
         evaluations=tuple(evaluations),
         choice=choice,
         axes=_axes(fitted, data, notes) if details else None,
@@ -173,10 +172,10 @@ def _further(
     return found
 
 
-def _facts(encoder: FittedEncoder, task: FileTask, data: Data) -> dict[str, str | int | float]:
+def _facts(encoder: FittedEncoder, task: Task, data: Data) -> dict[str, str | int | float]:
     """Return plain facts about an encoder and the data it was evaluated on."""
     fit = encoder.record
-    name = place_of(str(task.place.source)).name
+    name = place_of(str(task.files.place.source)).name
     facts: dict[str, str | int | float] = {"file": name, "objective": fit.title}
     try:  # settings of the objective that are not its default ones
         objective: Any = objectives.restore(fit.objective, fit.settings)
@@ -185,7 +184,7 @@ def _facts(encoder: FittedEncoder, task: FileTask, data: Data) -> dict[str, str 
         own = []
     settings = ", ".join(f"{name} {value}" for name, value, default in own if value != default)
     facts |= {"settings": settings} if settings else {}
-    facts |= {"labels": task.label} if task.label else {}
+    facts |= {"labels": task.files.label} if task.files.label else {}
     facts |= {"ordering": fit.ordering, "solver": fit.solver}
     facts |= {f"{fit.unit}s fitted on": fit.rows} if fit.rows else {}
     facts[f"{data.unit} held out"] = data.n

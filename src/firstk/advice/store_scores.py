@@ -23,7 +23,7 @@ from firstk.data.task import Data, Rows, Search, n_rows
 from firstk.exceptions import InvalidInputError
 from firstk.metrics._sweep import nearest
 from firstk.metrics.bootstrap import MeanScore
-from firstk.metrics.scorers import AS_IT_IS, Storage, full_width_neighbors
+from firstk.metrics.curve import AS_IT_IS, Storage, full_width_neighbors
 from firstk.metrics.search import MEASURES, judged_of
 from firstk.quality.paired import TOLERANCE
 

@@ -23,8 +23,8 @@ from firstk.data.precision import Precision
 from firstk.data.task import Data
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import InvalidInputError
+from firstk.metrics.curve import Storage
 from firstk.metrics.neighbors import nearest_neighbors, neighbor_recall
-from firstk.metrics.scorers import Storage
 
 # Bytes of a code of a product quantizer: one for each group of columns.
 QUANTIZER_SIZES = (8, 16, 32, 48, 64, 96, 128)

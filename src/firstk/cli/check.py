@@ -18,7 +18,7 @@ def check(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a saved encoder.")],
     source: given.VectorsArgument,
     k: Annotated[
-        int | None, typer.Option("-k", help="Coordinates that are in use; the recommended number if not given.")
+        int | None, typer.Option("-k", min=1, help="Coordinates that are in use; the recommended number if not given.")
     ] = None,
     label: given.LabelOption = None,
     against: Annotated[

@@ -32,8 +32,8 @@ from firstk.words.terms import about_metric
 from firstk.words.text import number_of
 
 if TYPE_CHECKING:
-    from firstk.advice.read import FileTask
     from firstk.advice.records import Report
+    from firstk.data.task import Task
     from firstk.encoder.fitted import FittedEncoder
     from firstk.quality.choice import Limits
 
@@ -110,8 +110,8 @@ def curve(
     precision.
     """
     from firstk._base.checks import check_choice
-    from firstk.advice.evaluation_data import read_for
     from firstk.advice.fit_report import report_on
+    from firstk.advice.read import read_for
     from firstk.data.task import Pairs
     from firstk.encoder.fitted import FittedEncoder
     from firstk.metrics.curve import METRICS
@@ -150,7 +150,7 @@ def curve(
     choice = found.choice
     if refusal is None and choice is not None and (choice.advised is None or choice.chance is not None):
         refusal = InvalidInputError(answer(choice)[0])
-    options = recorded_options(place, shared=False) if task.store == place.source else {}
+    options = recorded_options(place, shared=False) if task.files.store == place.source else {}
     found = replace(found, notes=tuple(map(given.in_options, (*found.notes, *notes))), options=options)
     written, record = [], _as_record(found, task, model, rows, refusal) if json else {}
     if compare is not None:
@@ -186,7 +186,7 @@ def _check_written(path: Path | None) -> None:
     return check_figure(path)
 
 
-def _baselines(encoder: FittedEncoder, task: FileTask, metric: str) -> tuple[Any, list[str]]:
+def _baselines(encoder: FittedEncoder, task: Task, metric: str) -> tuple[Any, list[str]]:
     """Return the baselines, fitted on rows that the task has to fit on, and a note where these are not the fit's."""
     from firstk.advice.baselines import baselines_of
     from firstk.advice.evaluate import OWN_METRICS
@@ -240,13 +240,13 @@ def _write_picture(path: Path, found: Report) -> Path:
 
 
 def _as_record(
-    found: Report, task: FileTask, model: Path, rows: int | None, refusal: InvalidInputError | None
+    found: Report, task: Task, model: Path, rows: int | None, refusal: InvalidInputError | None
 ) -> dict[str, Any]:
     """Return what --json prints: the report, from which a page can be made, and what a script would read."""
     return {
         "model": str(model),
-        "vectors": shown_place(task.place.source),
-        "store": None if task.store is None else shown_place(task.store),
+        "vectors": shown_place(task.files.place.source),
+        "store": None if task.files.store is None else shown_place(task.files.store),
         "rows": rows,
         "metric": found.lead.metric,
         "choice": None if found.choice is None else found.choice.to_dict(),
@@ -259,22 +259,22 @@ def _as_record(
 
 
 def _lines(
-    found: Report, task: FileTask, encoder: FittedEncoder, model: Path, rows: int | None, explain: bool
+    found: Report, task: Task, encoder: FittedEncoder, model: Path, rows: int | None, explain: bool
 ) -> Iterator[str]:
     from firstk.advice.evaluate import ladder
 
     choice, lead = found.choice, found.lead
     # The reference is stored where there is one, and its columns may have other names.
-    options = options_of(task.place) if task.store == task.place.source else {}
-    if not options and task.store is not None:
-        options = {VECTORS: str(task.store)}
+    options = options_of(task.files.place) if task.files.store == task.files.place.source else {}
+    if not options and task.files.store is not None:
+        options = {VECTORS: str(task.files.store)}
     if choice is not None:
         yield from (
             answer(choice, rows) if choice.advised is not None or choice.chance is not None else [out_of_reach(choice)]
         )
         yield from (f"  {line}" for line in next_commands(choice, model, options))
         yield from (
-            [] if explain else map(given.in_options, task.notes)
+            [] if explain else map(given.in_options, task.files.notes)
         )  # what makes scores look too good belongs to the answer
         yield ""
     if not explain:

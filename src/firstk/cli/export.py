@@ -43,7 +43,7 @@ def export(
             metavar="[VECTORS]", help="faiss: vectors to put into the index; as firstk transform takes them."
         ),
     ] = None,
-    k: Annotated[int | None, typer.Option("-k", help="Length of the prefix; all of it if not given.")] = None,
+    k: Annotated[int | None, typer.Option("-k", min=1, help="Length of the prefix; all of it if not given.")] = None,
     ids: Annotated[
         str | None, typer.Option("--id", help="faiss: column of the documents' ids; 'id' where there is one.")
     ] = None,

@@ -22,8 +22,8 @@ from firstk.words.terms import about_metric
 from firstk.words.text import number_of, were
 
 if TYPE_CHECKING:
-    from firstk.advice.read import FileTask
     from firstk.advice.records import Report
+    from firstk.data.task import Task
     from firstk.estimator.prefix_encoder import PrefixEncoder
     from firstk.moments.checkpoint import Checkpoint
 
@@ -161,7 +161,7 @@ def fit(
     typer.echo(printed)
 
 
-def _look_among_all(task: FileTask) -> None:
+def _look_among_all(task: Task) -> None:
     """Let held-out rows be looked up among all others, as in a store, and not among a sample; within some memory."""
     from numpy import arange, setdiff1d
     from numpy.random import default_rng
@@ -171,7 +171,7 @@ def _look_among_all(task: FileTask) -> None:
     stream = task.train
     if isinstance(stream, Stream) and len(stream.parts.held):
         others = setdiff1d(arange(stream.rows), stream.parts.held)
-        most = STORE_NUMBERS // task.width
+        most = STORE_NUMBERS // task.files.width
         if len(others) > most:  # in the order of the file
             others = others[default_rng(0).choice(len(others), most, replace=False)]
             others.sort()
@@ -199,18 +199,18 @@ def _learns_pairs(encoder: PrefixEncoder, place: Any, settings: Any, base: Model
     return bool(place.judged and encoder.takes_pairs and not told)
 
 
-def _learn(encoder: PrefixEncoder, task: FileTask, kept: Checkpoint, dask: str | None, shown: bool) -> None:
+def _learn(encoder: PrefixEncoder, task: Task, kept: Checkpoint, dask: str | None, shown: bool) -> None:
     """Fit, or add to what a model has seen."""
     from firstk.data.task import Pairs, Search
     from firstk.estimator.fit_files import Stream, fit_stream, raise_if_interrupted
 
     train = task.train
     if isinstance(train, Stream):
-        if dask is not None and task.place.labels is not None:
+        if dask is not None and task.files.place.labels is not None:
             raise InvalidInputError(
                 "Workers of a dask cluster read labels from a column of the files, not from a file."
             )
-        reading = row_progress(lambda: task.rows, quiet=not shown, what="reading")
+        reading = row_progress(lambda: task.files.rows, quiet=not shown, what="reading")
         with reading as progress, _telling_how_to_go_on(kept), _cluster(dask) as elsewhere:
             fit_stream(encoder, train, checkpoint=kept, progress=progress, elsewhere=elsewhere)
     elif encoder.learns_from is None:
@@ -259,14 +259,14 @@ def _telling_how_to_go_on(kept: Checkpoint) -> Iterator[None]:
 # -- what is printed -------------------------------------------------------------------------------------------
 
 
-def _as_json(encoder: PrefixEncoder, task: FileTask, report: Report | None, out: Path) -> str:
+def _as_json(encoder: PrefixEncoder, task: Task, report: Report | None, out: Path) -> str:
     fitted = encoder.encoder_
     found: dict[str, Any] = {
         "model": str(out),
         "objective": fitted.record.objective,
         "settings": fitted.record.settings,
         "rows": fitted.record.rows,
-        "dropped": task.dropped,
+        "dropped": getattr(task.train, "dropped", 0),
         "held_out": 0 if task.held_out is None else task.held_out.n,
         "width": fitted.p,
         "components": fitted.d,
@@ -281,15 +281,15 @@ def _as_json(encoder: PrefixEncoder, task: FileTask, report: Report | None, out:
     return json.dumps(found | {"notes": list(report.notes) if report else []}, ensure_ascii=False)
 
 
-def _lines(encoder: PrefixEncoder, task: FileTask, report: Report | None, out: Path, explain: bool) -> Iterator[str]:
+def _lines(encoder: PrefixEncoder, task: Task, report: Report | None, out: Path, explain: bool) -> Iterator[str]:
     """Yield the answer and the table of lengths; with `explain`, all there is to say."""
     fitted = encoder.encoder_
     if report is None:
         yield f"Nothing was held out, so nothing was evaluated. Saved in {out}. Next:"
-        yield f"  {curve_command(out, task.place)}"
+        yield f"  {curve_command(out, task.files.place)}"
     elif report.evaluations:
         yield from [] if report.choice is None else answer(report.choice)
-        yield from (f"  {line}" for line in next_commands(report.choice, out, options_of(task.place)))
+        yield from (f"  {line}" for line in next_commands(report.choice, out, options_of(task.files.place)))
         yield ""
         yield from store_lines(report.lead) if report.lead.store else lengths_table(report.lead, fitted.p)
     yield ""
@@ -297,8 +297,8 @@ def _lines(encoder: PrefixEncoder, task: FileTask, report: Report | None, out: P
         f"{fitted.record.title}: {number_of(fitted.d, 'coordinate')} of {fitted.p:,}, fitted on "
         f"{number_of(fitted.record.rows or 0, fitted.record.unit)} ({fitted.record.solver}). Saved in {out}."
     )
-    if task.dropped:
-        yield f"{number_of(task.dropped, 'row')} with NaN, infinity or missing numbers {were(task.dropped)} left out."
+    if dropped := getattr(task.train, "dropped", 0):
+        yield f"{number_of(dropped, 'row')} with NaN, infinity or missing numbers {were(dropped)} left out."
     if report is None:
         return
     if explain:
@@ -309,5 +309,5 @@ def _lines(encoder: PrefixEncoder, task: FileTask, report: Report | None, out: P
             yield about_metric(report.lead.metric)
             yield from further_lines(report.evaluations[1:])
     else:
-        yield from map(options.in_options, task.notes)
+        yield from map(options.in_options, task.files.notes)
     yield f"A page to forward: firstk report {out} -o report.html" + ("" if explain else ". More: --explain")

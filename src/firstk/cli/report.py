@@ -47,8 +47,7 @@ def report(
     network, prints, and follows light and dark.
     """
     from firstk.advice.records import read_report
-    from firstk.quality.choice import Limits
-    from firstk.quality.choose import choose
+    from firstk.quality.choice import Limits, choose
 
     check_new(out, force=force)
     found = read_report(model)

@@ -45,7 +45,7 @@ def transform(
     ],
     source: given.VectorsArgument,
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write, or folder where a folder is read.")],
-    k: Annotated[int | None, typer.Option("-k", help="Coordinates to keep; all if not given.")] = None,
+    k: Annotated[int | None, typer.Option("-k", min=1, help="Coordinates to keep; all if not given.")] = None,
     side: Annotated[
         str | None,
         typer.Option(help="Encode documents (if not given) or queries, for pairs.", metavar="document|query"),

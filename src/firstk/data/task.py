@@ -6,7 +6,7 @@ how many there are, and which vectors a store would hold.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -59,6 +59,11 @@ class Rows:
         """The arrays of vectors."""
         return (self.X,) if self.reference is None else (self.X, self.reference.X)
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The arrays that a fit takes, by name."""
+        return _given({"X": self.X, "weight": self.weight, "y": self.y})
+
     def subset(self, rows: np.ndarray) -> Rows:
         """Return some of the rows, with the same reference."""
         y, weight = (None if part is None else np.asarray(part)[rows] for part in (self.y, self.weight))
@@ -104,6 +109,11 @@ class Pairs:
     def scored(self) -> bool:
         """Whether the pairs have scores that differ."""
         return self.scores is not None and len(np.unique(np.asarray(self.scores))) > 1
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The arrays that a fit takes, by name."""
+        return _given({"left": self.left, "right": self.right, "scores": self.scores})
 
     def subset(self, rows: np.ndarray) -> Pairs:
         """Return some of the pairs."""
@@ -225,20 +235,39 @@ class Search:
 Data = Rows | Pairs | Search
 
 
-@dataclass(frozen=True, eq=False)
 class Task:
     """Data to learn from, and data to be scored on.
 
-    Attributes
+    Parameters
     ----------
-    train : Rows, Pairs or Search
+    train : Rows, Pairs, Search or Stream
         What ``PrefixEncoder.fit`` takes.
-    held_out : Rows, Pairs or Search
-        What :func:`firstk.evaluate` takes; of rows, with the reference that they are looked up among.
+    held_out : Rows, Pairs or Search, or a function that returns one
+        What :func:`firstk.evaluate` takes; of rows, with the reference that they are looked up among. Rows of a stream
+        are there once it has been read, so a function gives them. None: nothing is held out.
+    files : object, optional
+        Where it was read from; None of arrays.
     """
 
-    train: Data
-    held_out: Data
+    def __init__(self, train: Any, held_out: Data | Callable[[], Data | None] | None, files: Any = None):
+        self.train, self._held_out, self.files = train, held_out, files
+
+    @property
+    def held_out(self) -> Data | None:
+        """What the fit does not see; None where nothing is held out."""
+        return self._held_out() if callable(self._held_out) else self._held_out
+
+    def __repr__(self) -> str:
+        return f"Task({type(self.train).__name__}): .train to fit on, .held_out to evaluate"
+
+
+def of_columns(columns: Mapping[str, Any]) -> Rows | Pairs:
+    """Return the rows or pairs whose `columns` these are."""
+    return Pairs(**columns) if "left" in columns else Rows(**columns)
+
+
+def _given(columns: dict[str, Any]) -> dict[str, Any]:
+    return {name: part for name, part in columns.items() if part is not None}
 
 
 def n_rows(rows: ArrayLike) -> int:

@@ -75,8 +75,6 @@ class RowProfile:
     mean : ndarray of shape (p,)
     total : float
         Sum of the variances of all columns.
-    center, variance, kurtosis : ndarray of shape (d,)
-        Mean, variance and kurtosis (3 of a Gaussian) of each coordinate of the code, before any normalization.
     share : ndarray of shape (d,) or None
         Share of `total` in the span of the first k axes; None of a network, whose prefixes span nothing.
     scores : mapping of str to ScoreTable
@@ -87,9 +85,6 @@ class RowProfile:
     held_out: bool
     mean: np.ndarray
     total: float
-    center: np.ndarray
-    variance: np.ndarray
-    kurtosis: np.ndarray
     share: np.ndarray | None = None
     scores: Mapping[str, ScoreTable] = field(default_factory=dict)
 
@@ -97,9 +92,6 @@ class RowProfile:
         """Return the profile under the first d coordinates."""
         return replace(
             self,
-            center=self.center[:d],
-            variance=self.variance[:d],
-            kurtosis=self.kurtosis[:d],
             share=None if self.share is None else self.share[:d],
             scores={name: table.cut(d) for name, table in self.scores.items()},
         )
@@ -108,7 +100,6 @@ class RowProfile:
         """Return the profile as arrays of float64, from which ``from_arrays`` builds the same object."""
         arrays = {
             "facts": np.array([self.rows, self.held_out, self.total], dtype=np.float64),
-            **{name: getattr(self, name) for name in _BY_COORDINATE},
             "mean": self.mean,
         }
         if self.share is not None:
@@ -122,17 +113,15 @@ class RowProfile:
         """Undo ``to_arrays``; raise ValueError or KeyError for arrays that are no profile of an encoder from p to d."""
         rows, held_out, total = (float(number) for number in arrays["facts"])
         names = {name.removeprefix("scores.").rpartition(".")[0] for name in arrays if name.startswith("scores.")}
-        own = {name: arrays[name] for name in (*_BY_COORDINATE, "share") if name in arrays}
-        wrong = [name for name, part in own.items() if part.shape != (d,)]
-        if wrong or arrays["mean"].shape != (p,) or not set(_BY_COORDINATE) <= set(own):
-            raise ValueError(f"arrays {wrong or sorted(arrays)} do not fit {d} coordinates of {p} columns")
+        share = arrays.get("share")
+        if arrays["mean"].shape != (p,) or (share is not None and share.shape != (d,)):
+            raise ValueError(f"arrays {sorted(arrays)} do not fit {d} coordinates of {p} columns")
         if any(part.dtype != np.float64 or not np.isfinite(part).all() for part in arrays.values()):
             raise ValueError("arrays hold NaN, infinity or another type")
         tables = {name: _table(within(arrays, f"scores.{name}"), d) for name in names}
-        return cls(int(rows), bool(held_out), arrays["mean"], total, scores=tables, **own)
+        return cls(int(rows), bool(held_out), arrays["mean"], total, share, tables)
 
 
-_BY_COORDINATE = ("center", "variance", "kurtosis")
 _PARTS = ("sizes", "k", "score", "error", "raw")
 
 

@@ -19,8 +19,8 @@ from firstk._base.concurrency import cores, ordered_map
 from firstk._base.prefix_weights import OmegaLike, resolve_omega
 from firstk._base.progress import Verbose, progress_bar
 from firstk._base.rows import as_dense, distinct_rows
-from firstk.contracts import Objective, Rows
-from firstk.data import task
+from firstk.contracts import Columns, Objective
+from firstk.data.task import Data, Pairs, Rows, of_columns
 from firstk.encoder.fitted import FittedEncoder
 from firstk.exceptions import InvalidInputError
 from firstk.metrics.bootstrap import resampled_scores
@@ -42,7 +42,7 @@ FEWEST_ROWS = 100
 # Memory that candidates which are solved at the same time may take, and how many p x p matrices one of them takes.
 _WORK_BYTES, _MATRICES = 2**28, 6
 
-Accumulate = Callable[[Rows], Moments | PairMoments]
+Accumulate = Callable[[Columns], Moments | PairMoments]
 Prepare = Callable[[Objective, Statistics], object]
 Solve = Callable[[Objective, Statistics], FittedEncoder]
 # Rows to fit on, and rows to evaluate on.
@@ -317,15 +317,12 @@ def _pair_folds(sample: RowSample, n: int) -> tuple[Folds, Folds]:
     return unseen, seen if speaks else []
 
 
-def _evaluation_data(kept: Rows, held: Rows) -> task.Data:
-    if "left" in held:
-        return task.Pairs(held["left"], held["right"], held.get("scores"))
-    return task.Rows(held["X"], held.get("y"), reference=task.Rows(kept["X"], kept.get("y")))
+def _evaluation_data(kept: Columns, held: Columns) -> Data:
+    data = of_columns({name: part for name, part in held.items() if name != "weight"})
+    return data if isinstance(data, Pairs) else replace(data, reference=Rows(kept["X"], kept.get("y")))
 
 
-def weighted_score(
-    encoder: FittedEncoder, held_out: task.Data, metric: str, omega: OmegaLike
-) -> tuple[float, np.ndarray]:
+def weighted_score(encoder: FittedEncoder, held_out: Data, metric: str, omega: OmegaLike) -> tuple[float, np.ndarray]:
     """Return the mean of the curve weighted by omega, read at 2, 4, 8, ... and the full width, and its resamples.
 
     Each of these lengths speaks for the prefixes since the one before it, so it weighs what they weigh together.

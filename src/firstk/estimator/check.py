@@ -1,19 +1,19 @@
 """Does an encoder still fit? Rows of today compared with those of the fit, and a verdict by the quality that is lost.
 
 The verdict goes by the size of the effect: how much less of the full vectors' neighbors (and of the objective's score,
-with labels or targets) the first k coordinates find than they did at the fit. Tests of drift are reported as well. With
-enough rows they are always significant, and a significant drift that costs nothing is no reason to fit again.
+with labels or targets) the first k coordinates find than they did at the fit. How far mean and scatter have moved is
+reported as well; a drift that costs nothing is no reason to fit again.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import eigvalsh
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from firstk._base.checks import bad_parameter, check_prefix, is_real
 from firstk._base.rows import Rows, sliceable
@@ -72,24 +72,18 @@ class Kept:
 
 @dataclass(frozen=True)
 class Drift:
-    """How far mean and scatter have moved, in units of the fit, and whether chance could have done it.
+    """How far mean and scatter have moved, in units of the fit.
 
     Attributes
     ----------
     mean_shift : float
         Distance of the means, over the root of the summed variances at the fit.
-    mean_p : float
-        p-value that no coordinate's mean has moved: largest z of all coordinates, times their number (Bonferroni).
     scatter_ratio : float
         Sum of the variances now, over that at the fit.
-    scatter_p : float
-        p-value that no coordinate's variance has changed, likewise; the error of a variance is taken from the kurtosis.
     """
 
     mean_shift: float
-    mean_p: float
     scatter_ratio: float
-    scatter_p: float
 
 
 @dataclass(frozen=True)
@@ -100,7 +94,7 @@ class CheckReport:
     ----------
     verdict : {"fine", "unclear", "refit"}
         "refit": the whole interval of what is lost lies above `tolerance`. "fine": all of it lies below. "unclear":
-        neither; `way_out` says what would tell.
+        neither; the report says what would tell.
     k : int
     rows, rows_then : int
         Rows of today, and of the profile of the fit.
@@ -126,6 +120,8 @@ class CheckReport:
     confidence: float
     notes: tuple[str, ...] = ()
 
+    most: ClassVar[int] = MOST_OTHER_ROWS  # rows that are scored at most
+
     @property
     def refit(self) -> bool:
         """Whether to fit again."""
@@ -140,55 +136,16 @@ class CheckReport:
         """Return everything as values that JSON can hold."""
         return asdict(self) | {"kept": [asdict(one) for one in self.kept], "notes": list(self.notes)}
 
-    def headline(self) -> str:
-        """Return the verdict as one line."""
-        worst = self.worst
-        share = f"{_percent(worst.ratio)} % ({_percent(worst.ratio_low)} to {_percent(worst.ratio_high)})"
-        what = f"{share} of the {worst.metric} that it kept at the fit, with {self.k} coordinate{'s' * (self.k > 1)}"
-        if self.refit:
-            return f"refit: keeps {what}."
-        if self.verdict == FINE:
-            return f"still keeps {what}."
-        return (
-            f"unclear: keeps {what}. {self.rows:,} rows cannot tell whether more than {_percent(self.tolerance)} % is "
-            f"lost: {self.way_out}."
-        )
-
     @property
-    def way_out(self) -> str:
-        """What would tell, of an unclear verdict: more rows, a better profile of the fit, or another tolerance."""
+    def limited(self) -> tuple[Kept, ...]:
+        """Metrics of which no number of new rows could tell, as what was kept at the fit is not known well enough."""
         unclear = [one for one in self.kept if one.ratio_low < 1 - self.tolerance]
-        limited = [one for one in unclear if not one.tells_with_more_rows(self.tolerance)]
-        if limited:
-            margin = max(one.profile_margin for one in limited)
-            return (
-                f"more would not either, as what it kept at the fit is known to {_percent(margin)} % only. Compare "
-                f"with more rows of that time, of which up to {MOST_OTHER_ROWS:,} are scored, by against="
-            )
-        if self.rows < MOST_OTHER_ROWS:
-            return f"check more, up to {MOST_OTHER_ROWS:,} are scored"
-        return (
-            f"what is lost is too close to that, and no more than {MOST_OTHER_ROWS:,} are scored. Decide by another "
-            f"tolerance than {self.tolerance:g}"
-        )
+        return tuple(one for one in unclear if not one.tells_with_more_rows(self.tolerance))
 
     def __str__(self) -> str:
-        lines = [self.headline()]
-        for one in self.kept:
-            lines.append(
-                f"  {one.metric}: {one.now:.3f} ({one.low:.3f} to {one.high:.3f}) of the full vectors' among "
-                f"{one.among:,} rows, {one.then:.3f} at the fit."
-            )
-        if self.share_now is not None:
-            lines.append(
-                f"  Variance in the span of {self.k} coordinate{'s' * (self.k > 1)}: {self.share_now:.1%}, "
-                f"{self.share_then:.1%} at the fit; as many, fitted to these rows, would hold {self.share_best:.1%}."
-            )
-        lines.append(
-            f"  The mean has moved by {self.drift.mean_shift:.2f} standard deviations ({_p(self.drift.mean_p)}); "
-            f"the variance is {self.drift.scatter_ratio:.2f} times that of the fit ({_p(self.drift.scatter_p)})."
-        )
-        return "\n".join(lines + [f"  {note}" for note in self.notes])
+        from firstk.words.check import lines
+
+        return "\n".join(lines(self))
 
 
 class NewRows:
@@ -347,38 +304,11 @@ def check_rows(
         share_then=None if then.share is None else float(then.share[k - 1]),
         share_now=None if now.share is None else float(now.share[k - 1]),
         share_best=best,
-        drift=drift_between(then.cut(k), now.cut(k)),
+        drift=Drift(float(np.linalg.norm(now.mean - then.mean) / math.sqrt(then.total)), now.total / then.total),
         tolerance=float(tolerance),
         confidence=confidence,
         notes=tuple(notes),
     )
-
-
-def drift_between(then: RowProfile, now: RowProfile) -> Drift:
-    r"""Test mean and scatter of two profiles, coordinate by coordinate.
-
-    Coordinate j has :math:`z_j = (m_j - m'_j) / \sqrt{v_j / n + v'_j / n'}` for the mean, and for the logarithm of the
-    variance :math:`z_j = \log(v_j / v'_j) / \sqrt{(\kappa_j - 1) / n + (\kappa'_j - 1) / n'}`, with :math:`\kappa` the
-    kurtosis. The largest of d, times d (Bonferroni), holds however the coordinates depend on each other.
-    """
-    # Of a coordinate that is constant, the variance is rounding: no more than so much.
-    least = [np.finfo(float).eps * part.total for part in (then, now)]
-    varies = (then.variance > least[0]) | (now.variance > least[1])
-    v, w = (np.maximum(part.variance[varies], floor) for part, floor in zip((then, now), least, strict=True))
-    if not varies.any():
-        return Drift(_shift(then, now), 1.0, now.total / then.total, 1.0)
-    means = np.abs(now.center[varies] - then.center[varies]) / np.sqrt(v / then.rows + w / now.rows)
-    errors = [np.maximum(part.kurtosis[varies] - 1, 1e-12) / part.rows for part in (then, now)]
-    scatters = np.abs(np.log(w / v)) / np.sqrt(errors[0] + errors[1])
-    return Drift(_shift(then, now), _bonferroni(means), now.total / then.total, _bonferroni(scatters))
-
-
-def _shift(then: RowProfile, now: RowProfile) -> float:
-    return float(np.linalg.norm(now.mean - then.mean) / math.sqrt(then.total))
-
-
-def _bonferroni(z: np.ndarray) -> float:
-    return float(min(1.0, 2 * len(z) * ndtr(-z.max())))
 
 
 def _kept(metric: str, then: ScoreTable, now: ScoreTable, k: int, confidence: float) -> Kept | None:
@@ -414,11 +344,3 @@ def verdict_of(kept: tuple[Kept, ...], tolerance: float) -> str:
     if any(one.ratio_high < least for one in kept):
         return REFIT
     return FINE if all(one.ratio_low >= least for one in kept) else UNCLEAR
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}"
-
-
-def _p(value: float) -> str:
-    return "p < 0.001" if value < 0.001 else f"p = {value:.2g}"

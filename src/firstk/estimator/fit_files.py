@@ -21,9 +21,9 @@ from firstk.data.files.contract import Batch
 from firstk.data.files.vector_table import VectorTable, open_vectors
 from firstk.data.task import Rows
 from firstk.encoder.record import FittedPart
+from firstk.estimator.nested_parameters import saved_parameters
 from firstk.estimator.prefix_encoder import PrefixEncoder
 from firstk.estimator.problem import FEWEST_ROWS, Problem, too_few_rows
-from firstk.estimator.saved_parameters import saved_parameters
 from firstk.exceptions import InvalidInputError
 from firstk.moments.checkpoint import Checkpoint
 from firstk.moments.stream import Accumulated, Chunk, Chunks, Columns, HoldOut, accumulate, chunk_rows, len_of, no_row
@@ -98,6 +98,11 @@ class Stream:
                         parts.setdefault(name, []).append(half_as_single(part[here]))
             start += count
         return [_as_rows({name: np.concatenate(batches) for name, batches in parts.items()}) for parts in found]
+
+    @property
+    def dropped(self) -> int:
+        """How many rows a fit has left out because of NaN."""
+        return self.rows - self.seen
 
     def keep(self, held: Columns, reference: Columns, seen: int) -> None:
         """Remember what a pass over the stream has kept apart."""

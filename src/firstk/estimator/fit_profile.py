@@ -22,6 +22,7 @@ import numpy as np
 
 from firstk._base.rows import as_dense
 from firstk.contracts import Objective
+from firstk.data.task import of_columns
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.profile import SIZES, RowProfile, ScoreTable
 from firstk.estimator.problem import Problem
@@ -98,7 +99,7 @@ def profile_of_fit(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FirstkWarning)  # what there is to say was said of the fit itself
                 settled = replace(problem, objective=objective, n_components="rank")
-                other = replace(settled.fit(sample.take(kept))[0], record=encoder.record)
+                other = replace(settled.fit(of_columns(sample.take(kept)))[0], record=encoder.record)
             labels = None if y is None else y[held]
             before, after = (measure_profile(one, X[held], labels, sizes=(size,)) for one in (encoder, other))
         except FirstkError:
@@ -110,7 +111,6 @@ def profile_of_fit(
 
 def _corrected(profile: RowProfile, pairs: list[tuple[RowProfile, RowProfile]], factor: float) -> RowProfile:
     """Move each number of a profile by `factor` times the share that not having seen the rows makes."""
-    d = len(profile.variance)
 
     def moved(values: np.ndarray, seen: list[np.ndarray], unseen: list[np.ndarray]) -> np.ndarray:
         before, after = np.mean(seen, axis=0), np.mean(unseen, axis=0)
@@ -118,21 +118,20 @@ def _corrected(profile: RowProfile, pairs: list[tuple[RowProfile, RowProfile]], 
         made: np.ndarray = values * (1 - factor * (1 - ratio))
         return made
 
-    def by_coordinate(name: str) -> np.ndarray:
-        parts = [[_filled(getattr(one, name), d) for one in side] for side in zip(*pairs, strict=True)]
-        return moved(getattr(profile, name), parts[0], parts[1])
-
     def by_length(name: str, table: ScoreTable) -> ScoreTable:
         scored = [[_at(one.scores[name], table.k) for one in side] for side in zip(*pairs, strict=True)]
         score = moved(table.score, scored[0], scored[1])
         # A correction of first order is sure to about half of itself.
         return replace(table, score=score, error=np.hypot(table.error, _DOUBT * (score - table.score)))
 
+    share = profile.share
+    if share is not None:
+        shares = [[_filled(one.share, len(share)) for one in side] for side in zip(*pairs, strict=True)]
+        share = moved(share, shares[0], shares[1])
     return replace(
         profile,
         held_out=True,
-        variance=by_coordinate("variance"),
-        share=None if profile.share is None else by_coordinate("share"),
+        share=share,
         scores={name: by_length(name, table) for name, table in profile.scores.items()},
     )
 

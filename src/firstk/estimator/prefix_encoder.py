@@ -47,16 +47,15 @@ from firstk.estimator.auto import MOST_ROWS
 from firstk.estimator.check import TOLERANCE, CheckReport, NewRows, check_rows, rows_and_labels
 from firstk.estimator.familiar_names import FamiliarNames
 from firstk.estimator.fit_profile import ENOUGH, profile_of_fit
-from firstk.estimator.nested_parameters import NestedParameters
+from firstk.estimator.nested_parameters import NestedParameters, parameters_of, saved_parameters
 from firstk.estimator.problem import Problem, pose, settled
 from firstk.estimator.query_mean import with_own_mean
-from firstk.estimator.saved_parameters import parameters_of, saved_parameters
-from firstk.estimator.score import score_of_rows
 from firstk.exceptions import CorruptModelError, FirstkError, InvalidInputError, MissingExtraError
 from firstk.metrics.curve import pair_metric, prefix_curve
 from firstk.metrics.judgements import Qrels, judgement_rows
 from firstk.metrics.profile import measure_profile
 from firstk.metrics.search import check_judgements
+from firstk.metrics.sklearn_scorer import score_of_rows
 from firstk.metrics.threshold import Threshold, matched_threshold
 from firstk.moments.pairs import PairMoments, check_pairs
 from firstk.moments.statistics import RowSample, Statistics, lowest_rows, sample_of_documents
@@ -805,7 +804,7 @@ class PrefixEncoder(FamiliarNames, ClassNamePrefixFeaturesOutMixin, TransformerM
         """Tell whether the first k coordinates still keep of new rows what they kept at the fit.
 
         The verdict goes by the quality that is lost at k, with its interval: recall@10 against the full vectors, and
-        with `y` the objective's own score. Drift of mean and scatter is reported with a test beside it.
+        with `y` the objective's own score. Drift of mean and scatter is reported beside it.
 
         Parameters
         ----------
@@ -1060,8 +1059,8 @@ def _checked_rows(estimator: PrefixEncoder, X: MatrixLike, *, reset: bool = Fals
 
 def _checked_data(
     estimator: PrefixEncoder, problem: Problem, data: Rows | Pairs, *, reset: bool
-) -> dict[str, Any] | Statistics:
-    """Return checked rows or pairs by name; of dask collections their statistics, which their workers accumulated.
+) -> Rows | Pairs | Statistics:
+    """Return checked rows or pairs; of dask collections their statistics, which their workers accumulated.
 
     Parameters
     ----------
@@ -1072,10 +1071,7 @@ def _checked_data(
     reset : bool
         As in :func:`_checked_rows`.
     """
-    if isinstance(data, Pairs):
-        given: dict[str, Any] = {"left": data.left, "right": data.right, "scores": data.scores}
-    else:
-        given = {"X": data.X, "y": data.y, "weight": data.weight}
+    given = data.columns
     if (engine := _engine_of(*given.values())) is not None:
         statistics: Statistics = engine.accumulate_collections(problem, given)
         _note_columns(estimator, engine.like(next(iter(given.values())), statistics.n_features), reset=reset)
@@ -1089,14 +1085,13 @@ def _checked_data(
             columns = side if rows is None or rows[1] else rows[0]
             validate_data(estimator, columns, reset=first, skip_check_array=True)
         _check_width(estimator, left.shape[1])
-        return {"left": left, "right": right, "scores": scores}
+        return Pairs(left, right, scores)
     X = _checked_rows(estimator, data.X, reset=reset)
     n, p = X.shape
     _check_width(estimator, p)
-    found = {"X": X, "weight": check_weights(data.weight, n, type(estimator).__name__)}
-    if problem.objective.supervision != "rows":
-        found["y"] = check_target(data.y, problem.objective, n)
-    return found
+    weight = check_weights(data.weight, n, type(estimator).__name__)
+    y = None if problem.objective.supervision == "rows" else check_target(data.y, problem.objective, n)
+    return Rows(X, y, weight)
 
 
 def _note_columns(estimator: PrefixEncoder, like: Any, *, reset: bool) -> None:

@@ -35,6 +35,7 @@ from firstk._base.prefix_weights import NAMES as OMEGA_NAMES
 from firstk._base.progress import Verbose, showing
 from firstk._base.rows import as_dense, is_sparse, projected, sliceable
 from firstk.contracts import (
+    Columns,
     Conventions,
     FitRequest,
     MomentObjective,
@@ -42,10 +43,10 @@ from firstk.contracts import (
     Ordering,
     Pencil,
     Processes,
-    Rows,
     Solver,
     Width,
 )
+from firstk.data.task import Pairs, Rows, of_columns
 from firstk.encoder.fitted import FittedEncoder
 from firstk.encoder.network import MLP
 from firstk.encoder.record import FitRecord
@@ -128,89 +129,91 @@ class Problem:
 
     def statistics_of(self, batch: Any) -> Statistics | None:
         """Return the statistics of a batch in any form that :func:`firstk.moments.stream.checked` takes."""
-        rows = checked(self.objective, batch)
-        return None if rows is None else self.accumulate(rows)
+        data = checked(self.objective, batch)
+        return None if data is None else self.accumulate(data)
 
-    def accumulate(self, rows: Rows) -> Statistics:
-        """Return the statistics of rows ("X", with "y" or "weight") or pairs ("left", "right", "scores")."""
-        vectors = rows["left" if self.objective.supervision == "pairs" else "X"]
+    def accumulate(self, data: Rows | Pairs) -> Statistics:
+        """Return the statistics of rows or pairs."""
+        vectors: Any = data.arrays[0]
         n, p = vectors.shape
         if n * p < _LARGE or is_sparse(vectors):
-            moments, hashed = self.moments_of(rows), self._hashed(rows, p)
+            moments, hashed = self.moments_of(data), self._hashed(data, p)
         else:
             with ThreadPoolExecutor(1) as pool:  # hashes use one core, and products leave some of the others' time
-                coming = pool.submit(self._hashed, rows, p)
-                moments, hashed = self.moments_of(rows), coming.result()
+                coming = pool.submit(self._hashed, data, p)
+                moments, hashed = self.moments_of(data), coming.result()
         sample, fingerprint, learned = hashed
         return Statistics(moments, sample, p, fingerprint=fingerprint, learned=learned)
 
-    def moments_of(self, rows: Rows) -> Moments | PairMoments:
+    def moments_of(self, data: Rows | Pairs) -> Moments | PairMoments:
         """Return the moments of rows or pairs."""
-        y, takes = rows.get("y"), self.objective.supervision
-        if takes == "pairs":
-            return PairMoments(self.solver.precision).update(rows["left"], rows["right"], rows.get("scores"))
+        columns, takes = data.columns, self.objective.supervision
+        if isinstance(data, Pairs):
+            return PairMoments(self.solver.precision).update(columns["left"], columns["right"], columns.get("scores"))
+        y = columns.get("y")
         labels = takes == "labels" or (takes == "labels or targets" and np.asarray(y).dtype.kind != "f")
         given = {} if takes == "rows" else {"y": y} if labels else {"targets": y}
         moments = Moments(self.solver.precision, owner="fit")
-        return moments.update(rows["X"], **given, sample_weight=rows.get("weight"))
+        return moments.update(columns["X"], **given, sample_weight=columns.get("weight"))
 
-    def _hashed(self, rows: Rows, n_features: int) -> tuple[RowSample, Fingerprint, np.ndarray]:
+    def _hashed(self, data: Rows | Pairs, n_features: int) -> tuple[RowSample, Fingerprint, np.ndarray]:
         """Return a sample of rows, and who they are, as they came, all together and one by one.
 
         The sample is the objective's, or else for quantizers, by a hash that costs next to nothing.
         """
-        size, weight = self.objective.sample_size, rows.get("weight")
+        size, columns = self.objective.sample_size, data.columns
         sample = RowSample(max(size, sample_capacity(n_features)))
-        if not size and weight is None and "right" not in rows:
-            fingerprint, priorities = fingerprint_and_priorities(rows)
-            learned = taught_hashes(rows["X"], priorities if rows.get("y") is None else None)
-            return sample.update(rows, priorities), fingerprint, learned
-        kept = _weighty(rows)
+        if not size and isinstance(data, Rows) and data.weight is None:
+            fingerprint, priorities = fingerprint_and_priorities(columns)
+            learned = taught_hashes(columns["X"], priorities if data.y is None else None)
+            return sample.update(columns, priorities), fingerprint, learned
+        kept = _weighty(columns)
         sample.update(kept, None if size else row_priorities(kept))
-        return sample, Fingerprint.of(rows), pair_hashes(rows) if "right" in rows else taught_hashes(rows["X"])
+        learned = pair_hashes(columns) if isinstance(data, Pairs) else taught_hashes(columns["X"])
+        return sample, Fingerprint.of(columns), learned
 
     # -- from statistics to an encoder -----------------------------------------------------------------------
 
     def fit(
-        self, rows: Rows, documents: RowSample | None = None, queries: RowSample | None = None
+        self, data: Rows | Pairs, documents: RowSample | None = None, queries: RowSample | None = None
     ) -> tuple[FittedEncoder, Statistics | None]:
         """Fit data that are at hand as a whole; with fewer rows than columns, in a basis of the row space.
 
         Of large sparse rows that stay sparse, no statistics are kept. `documents` are of the store that pairs are from,
         `queries` some without judgements.
         """
-        with showing(self.verbose), explaining_small_numbers(rows.get("X", 0.0)):
-            if self._stays_sparse(rows):
-                return self._asked(self._fit_sparse(rows), queries), None
-            vectors = {name: part for name, part in rows.items() if name in VECTORS}
+        columns = data.columns
+        with showing(self.verbose), explaining_small_numbers(columns.get("X", 0.0)):
+            if isinstance(data, Rows) and self._stays_sparse(data.X):
+                return self._asked(self._fit_sparse(data), queries), None
+            vectors = {name: part for name, part in columns.items() if name in VECTORS}
             count, p = sum(part.shape[0] for part in vectors.values()), next(iter(vectors.values())).shape[1]
             # Networks, orderings that weigh weights, and those who watch see the coordinates they gave.
             as_given = not self.objective.rotation_free or self.network != "linear" or self.solver.shows_coordinates
             if count >= p or self.processes is not None or as_given:
-                statistics = self.accumulate(rows)
+                statistics = self.accumulate(data)
                 if self.processes is not None:
                     statistics = self.processes.merged(statistics)
-                encoder = self.solve(statistics, rows)
+                encoder = self.solve(statistics, columns)
             else:
                 X = check_matrix(np.vstack([as_dense(part) for part in vectors.values()]), "fit").astype(np.float64)
                 basis, centre = row_space(X), X.mean(axis=0)
                 # Moments are of centred rows and get their means back: projected with an offset, rows lose digits.
                 centred, offset = projected(vectors, basis, centre), centre @ basis
-                moments = self.moments_of({**rows, **centred})
+                moments = self.moments_of(of_columns({**columns, **centred}))
                 moments.moved(offset, *vectors.values())
                 # Which rows are sampled, in what order, and who they are: hashes of the rows as they came.
-                sample, fingerprint, learned = self._hashed(rows, p)
+                sample, fingerprint, learned = self._hashed(data, p)
                 sample = sample.in_basis(basis)
                 statistics = Statistics(moments, sample, p, basis, fingerprint=fingerprint, learned=learned)
-                inside = {**rows} | {name: part + offset for name, part in centred.items()}
+                inside = columns | {name: part + offset for name, part in centred.items()}
                 encoder = self.solve(statistics, inside).from_basis(basis)
         statistics.documents, statistics.queries = documents, queries
         encoder = encoder if documents is None else _with_documents(encoder, statistics)
         return self._asked(encoder, queries), statistics
 
-    def _stays_sparse(self, rows: Rows) -> bool:
+    def _stays_sparse(self, X: Any) -> bool:
         """Tell whether a few leading axes of large sparse rows are asked for; raise if others do not fit in memory."""
-        X = rows.get("X")
         if not is_sparse(X) or (dense := 8 * X.shape[1] * min(X.shape)) <= _DENSE_BYTES:
             return False
         known = objectives.registered(self.objective) and getattr(self.objective, "principal", False)
@@ -226,9 +229,10 @@ class Problem:
         check_fits(_DENSE_COPIES * dense, f"Fitting {X.shape[0]:,} sparse rows of {X.shape[1]:,} columns", way_out)
         return False
 
-    def _fit_sparse(self, rows: Rows) -> FittedEncoder:
+    def _fit_sparse(self, data: Rows) -> FittedEncoder:
         """Find the leading axes of sparse rows by their products with vectors."""
-        X, weight, objective = rows["X"].astype(np.float64), rows.get("weight"), self.objective
+        columns, objective = data.columns, self.objective
+        X, weight = columns["X"].astype(np.float64), columns.get("weight")
         with np.errstate(invalid="ignore"):  # zero times NaN or infinity is NaN, in the row that holds it
             check_finite((X @ np.zeros(X.shape[1]))[:, None], "fit")
         share = np.full(X.shape[0], 1 / X.shape[0]) if weight is None else weight / weight.sum()
@@ -245,11 +249,11 @@ class Problem:
             normalized=objective.conventions.normalized,
             pinned=found.pinned,
         )
-        record = self._record(encoder, objective, X.shape[0], Fingerprint.of(rows))
+        record = self._record(encoder, objective, X.shape[0], Fingerprint.of(columns))
         sample = lowest_rows(_weighty({"X": X} if weight is None else {"X": X, "weight": weight}))
         return replace(encoder, record=record, sample=sample)
 
-    def solve(self, statistics: Statistics, rows: Rows | None = None) -> FittedEncoder:
+    def solve(self, statistics: Statistics, rows: Columns | None = None) -> FittedEncoder:
         """Settle what is "auto" and let the solver find the encoder."""
         objective, moments = self.objective, statistics.moments
         with showing(self.verbose), explaining_small_numbers(getattr(moments, "mean", 0.0)):
@@ -264,7 +268,7 @@ class Problem:
                     choice = choose(
                         objective,
                         statistics,
-                        self.moments_of,
+                        lambda rows: self.moments_of(of_columns(rows)),
                         lambda candidate, kept: share_family(candidate.pencil(kept), kept.moments.eps, kept.shared),
                         lambda candidate, kept: self._solved_by(solver, self.request(candidate, kept)),
                         self.ordering.omega,
@@ -301,7 +305,7 @@ class Problem:
         record = self._record(encoder, request.objective, statistics.moments.rows, statistics.fingerprint, choice)
         return replace(encoder, record=record)
 
-    def request(self, objective: Objective, statistics: Statistics, rows: Rows | None = None) -> FitRequest:
+    def request(self, objective: Objective, statistics: Statistics, rows: Columns | None = None) -> FitRequest:
         """Return what a solver is asked to find for an objective with nothing left to "auto"."""
         if statistics.moments.rows < 2:
             raise InvalidInputError(f"Fitting needs at least two rows. Got n_samples = {statistics.moments.rows}.")
@@ -484,12 +488,12 @@ def too_few_rows(n: int) -> str:
     )
 
 
-def _weighty(rows: Rows) -> Rows:
+def _weighty(rows: Columns) -> Columns:
     """Leave out rows of weight zero: they count for nothing, in a sample too."""
     if (weight := rows.get("weight")) is None or weight.all():
         return rows
     kept = np.flatnonzero(weight)
-    return {name: part if part is None else part[kept] for name, part in rows.items()}
+    return {name: part[kept] for name, part in rows.items()}
 
 
 def _with_documents(encoder: FittedEncoder, statistics: Statistics) -> FittedEncoder:

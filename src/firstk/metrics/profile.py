@@ -88,16 +88,6 @@ def measure_profile(
     total = float(np.trace(scatter.S))
     if not total > 0:
         return None
-    Z = encoder.coordinates(rows)
-    # Fourth moments are of the rows that are scored, the others of all; those of a network need the rows themselves.
-    if encoder.network is not None:
-        center, variance = Z.mean(axis=0), Z.var(axis=0)
-    else:
-        B = encoder.components
-        center = B @ (scatter.mean - encoder.mean)
-        variance = np.maximum(np.einsum("dp,dp->d", B @ scatter.S, B), 0.0)
-    spread = np.sqrt(np.maximum(Z.var(axis=0), np.finfo(float).tiny))
-    standard = (Z - Z.mean(axis=0)) / spread  # powers of small numbers would be zero
     labels = None if y is None else np.asarray(y)[:most_rows]
     lengths = profile_lengths(encoder.d)
     if k is not None:  # those between which the score of k is interpolated
@@ -110,9 +100,6 @@ def measure_profile(
         held_out=held_out,
         mean=scatter.mean,
         total=total,
-        center=center,
-        variance=variance,
-        kurtosis=np.square(np.square(standard)).mean(axis=0),
         share=variance_shares(encoder, scatter.S),
         scores={name: _table(encoder, single, labels, name, among, lengths) for name in metrics},
     )

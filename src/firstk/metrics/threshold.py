@@ -58,13 +58,9 @@ class Threshold:
     matches: int
 
     def __str__(self) -> str:
-        ends = (f"({100 * low:.1f} to {100 * high:.1f} %)" for low, high in (self.false_ends, self.miss_ends))
-        false, missed = next(ends), next(ends)
-        return (
-            f"A raw cosine of {self.cosine:g} is {self.cut:.4f} for {self.codes}. "
-            f"{100 * self.false_matches:.1f} % {false} of the pairs above it are false matches, and "
-            f"{100 * self.misses:.1f} % {missed} of their {self.matches:,} matches are missed."
-        )
+        from firstk.words.choice import threshold_line
+
+        return threshold_line(self)
 
 
 def matched_threshold(encoder: Any, data: Rows | Search, cosine: float, k: int | Point) -> Threshold:

@@ -22,6 +22,7 @@ from firstk._base.arrays import under, within
 from firstk._base.checks import check_weights, is_int
 from firstk._base.concurrency import cores, interruptible, ordered_map
 from firstk._base.rows import Rows, half_as_single, is_sparse, sliceable
+from firstk.data import task
 from firstk.data.files.vector_table import rows_of
 from firstk.exceptions import CorruptModelError, InvalidInputError
 from firstk.moments.checkpoint import Checkpoint
@@ -289,7 +290,7 @@ def no_row() -> InvalidInputError:
 # -- batches ----------------------------------------------------------------------------------------------------------
 
 
-def checked(objective: Objective, batch: object) -> dict[str, Any] | None:
+def checked(objective: Objective, batch: object) -> task.Rows | task.Pairs | None:
     """Return a batch as the objective takes it; None where it has no rows, or all of them have weight zero.
 
     Parameters
@@ -315,15 +316,14 @@ def checked(objective: Objective, batch: object) -> dict[str, Any] | None:
         if not left.shape[0] and not right.shape[0]:
             return None
         left, right, scores = check_pairs(left, right, columns.get("scores"), "Fitting pairs")
-        return {"left": left, "right": right, "scores": scores}
+        return task.Pairs(left, right, scores)
     X, y, weight = as_rows(columns["X"]), columns.get("y"), columns.get("weight")
     n = X.shape[0]
     if not n or (weight is not None and len(weight) == n and not np.any(weight)):
         return None
-    rows = {"X": X, "weight": check_weights(weight, n, "Fitting")}
-    if objective.supervision != "rows":
-        rows["y"] = check_target(y, objective, n)
-    return rows
+    weight = check_weights(weight, n, "Fitting")
+    target = None if objective.supervision == "rows" else check_target(y, objective, n)
+    return task.Rows(X, target, weight)
 
 
 def as_rows(part: Rows) -> np.ndarray | sparse.csr_matrix:

@@ -10,10 +10,10 @@ import numpy as np
 
 from firstk._base.checks import bad_parameter, is_real
 from firstk.contracts import (
+    Columns,
     Objective,
     Pencil,
     Quadratic,
-    Rows,
     ShrunkScatter,
     Supervision,
     TrainingLoss,
@@ -109,7 +109,7 @@ class ClosedFormObjective:
             "quadratic(self, statistics), or name another training_loss (docs/extending.md)."
         )
 
-    def targets(self, rows: Rows, statistics: Statistics) -> np.ndarray:
+    def targets(self, rows: Columns, statistics: Statistics) -> np.ndarray:
         """Return the centered targets of rows; there are none if the error is known by its moments only."""
         raise NotImplementedError
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from firstk._base.checks import check_non_negative
 from firstk._base.rows import as_dense
-from firstk.contracts import Conventions, Pencil, Quadratic, Rows, Supervision
+from firstk.contracts import Columns, Conventions, Pencil, Quadratic, Supervision
 from firstk.encoder.fitted import Head
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
@@ -76,7 +76,7 @@ class Mixture(LeastSquaresObjective):
         spread = float(np.trace(moments.Syy)) if shares is None else float(1 - np.sum(shares**2))
         return Quadratic(spread + self.lam * float(np.trace(St)), np.hstack([cross, root * St]), St)
 
-    def targets(self, rows: Rows, statistics: Statistics) -> np.ndarray:
+    def targets(self, rows: Columns, statistics: Statistics) -> np.ndarray:
         """Return (y, sqrt(lam) x), centered; labels as one-hot rows."""
         moments = rows_of(statistics)
         if moments.classes is not None:

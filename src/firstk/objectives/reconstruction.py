@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from firstk._base.rows import as_dense
-from firstk.contracts import Conventions, Pencil, Quadratic, Rows, Supervision
+from firstk.contracts import Columns, Conventions, Pencil, Quadratic, Supervision
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import LeastSquaresObjective, rows_of
 
@@ -39,6 +39,6 @@ class Reconstruction(LeastSquaresObjective):
         St = rows_of(statistics).St
         return Quadratic(float(np.trace(St)), St, St)
 
-    def targets(self, rows: Rows, statistics: Statistics) -> np.ndarray:
+    def targets(self, rows: Columns, statistics: Statistics) -> np.ndarray:
         """Return the centered rows."""
         return as_dense(rows["X"]) - rows_of(statistics).mean

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from firstk._base.linalg import shrunk
-from firstk.contracts import Conventions, Pencil, Quadratic, Rows, Supervision
+from firstk.contracts import Columns, Conventions, Pencil, Quadratic, Supervision
 from firstk.encoder.fitted import Head
 from firstk.moments.statistics import Statistics
 from firstk.objectives._common import (
@@ -55,7 +55,7 @@ class Regression(ShrinkageObjective, LeastSquaresObjective):
         gram = shrunk(moments.St, self.shrinkage, statistics.n_features)  # type: ignore[arg-type]
         return Quadratic(float(np.trace(moments.Syy)), moments.Sxy, gram)
 
-    def targets(self, rows: Rows, statistics: Statistics) -> np.ndarray:
+    def targets(self, rows: Columns, statistics: Statistics) -> np.ndarray:
         """Return the centered targets."""
         return np.asarray(rows["y"], dtype=float).reshape(len(rows["y"]), -1) - rows_of(statistics).target_mean
 

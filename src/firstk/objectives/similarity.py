@@ -19,11 +19,11 @@ from firstk._base.checks import bad_parameter, check_choice, is_real
 from firstk._base.linalg import symmetrised
 from firstk._base.rows import as_dense
 from firstk.contracts import (
+    Columns,
     Conventions,
     Objective,
     Pencil,
     Quadratic,
-    Rows,
     Supervision,
     TrainingLoss,
     TrainingLossName,
@@ -137,7 +137,7 @@ class DotProducts(LeastSquaresObjective):
         S = moments.St + np.outer(moments.mean, moments.mean)
         return Quadratic(float(np.trace(S)), S, S)
 
-    def targets(self, rows: Rows, statistics: Statistics) -> np.ndarray:
+    def targets(self, rows: Columns, statistics: Statistics) -> np.ndarray:
         """Return the rows unchanged."""
         return as_dense(rows["X"])
 
@@ -266,7 +266,7 @@ class PairSimilarity(ShrinkageObjective):
         shrinkages: Any = SHRINKAGES if self.shrinkage == "auto" else (self.shrinkage,)
         return tuple(replace(self, shrinkage=a, neighbor_weight=w) for w in weights for a in shrinkages)
 
-    def mixed_scores(self, rows: Rows, over_all: Callable[[np.ndarray], np.ndarray] = np.asarray) -> np.ndarray:
+    def mixed_scores(self, rows: Columns, over_all: Callable[[np.ndarray], np.ndarray] = np.asarray) -> np.ndarray:
         """Return ``(1 - f) s + f cos(x, x')``, each term standardized over the pairs; f is `fidelity`.
 
         Annotators score few pairs, while cosines are known for all of them: a short code trained on both generalizes

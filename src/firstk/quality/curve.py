@@ -15,8 +15,7 @@ import numpy as np
 from firstk._base.checks import bad_parameter, check_choice, check_fraction, is_int
 from firstk._base.json_records import Count, JsonRecord, Lengths, Name, check_fields
 from firstk.exceptions import InvalidInputError
-from firstk.quality.choice import REFERENCES, SHARES, Point
-from firstk.quality.choose import Evidence
+from firstk.quality.choice import REFERENCES, SHARES, Evidence, Point
 from firstk.quality.paired import ROUNDING
 
 

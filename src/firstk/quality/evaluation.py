@@ -21,8 +21,7 @@ from firstk._base.json_records import Count, JsonRecord, Lengths, Name, check_fi
 from firstk.data.precision import PRECISIONS
 from firstk.data.stores import find_store
 from firstk.exceptions import InvalidInputError
-from firstk.quality.choice import EMBEDDED, RAW, Choice, Limits, Point
-from firstk.quality.choose import choose
+from firstk.quality.choice import EMBEDDED, RAW, Choice, Limits, Point, choose
 from firstk.quality.curve import PrefixCurve, slack
 from firstk.quality.paired import CONFIDENCE, interval
 

@@ -25,7 +25,7 @@ def move(
         typer.Option("--model", "-m", help="Folder of a saved encoder; without one, vectors stay as they are."),
     ] = None,
     k: Annotated[
-        int | None, typer.Option("-k", help="Coordinates to keep (in a store: to index); all if not given.")
+        int | None, typer.Option("-k", min=1, help="Coordinates to keep (in a store: to index); all if not given.")
     ] = None,
     full: Annotated[
         int | None, typer.Option("--full", help="In a store: length of a longer code that reranks.", metavar="LENGTH")

@@ -21,6 +21,7 @@ from firstk.words.text import (
 
 if TYPE_CHECKING:
     from firstk.metrics.same_axes import SameAxes
+    from firstk.metrics.threshold import Threshold
     from firstk.quality.choice import Choice, Offer, Point
     from firstk.quality.evaluation import Evaluation
 
@@ -116,11 +117,15 @@ def whose(choice: Choice) -> str:
     return f"the {RAW}' {choice.metric}" if choice.reference == RAW else f"the {choice.metric} of {choice.reference}"
 
 
+def _digits(offer: Offer) -> int:
+    return 0 if offer.noise >= 0.004 else 1
+
+
 def share_text(offer: Offer) -> str:
     """Write a share with its interval, no finer than the noise."""
     if offer.share is None:
         return "–"
-    digits = 0 if offer.noise >= 0.004 else 1
+    digits = _digits(offer)
     if offer.low is None or offer.high is None or offer.noise < 5e-4:
         return f"{percent(offer.share, digits)} %"
     return f"{at_least(offer.low, digits)} to {percent(offer.high, digits)} %"
@@ -137,7 +142,7 @@ def _how_sure(choice: Choice, advised: Offer) -> Iterator[str]:
     if keep is not None:
         if choice.unsure and own is not None and own.low is not None:
             count = "The units at hand" if choice.n_evaluated is None else _count(choice)
-            told = f"{count} cannot tell {100 * keep:g} % from {at_least(own.low)} %"
+            told = f"{count} cannot tell {100 * keep:g} % from {at_least(own.low, _digits(own))} %"
             told += "" if choice.needed is None else f"; about {rounded_up(choice.needed):,} would"
             safe = choice.get("safe")
             yield f"{told}." if safe is None else f"{told}. To be safe: {offer_text(safe)}."
@@ -290,6 +295,17 @@ def _they(point: Point) -> str:
 
 # Prefix lengths in the short table.
 MOST_LENGTHS = 8
+
+
+def threshold_line(found: Threshold) -> str:
+    """Return which cut-off on codes stands for a cosine of raw vectors, and what it gets wrong."""
+    ends = (f"({100 * low:.1f} to {100 * high:.1f} %)" for low, high in (found.false_ends, found.miss_ends))
+    false, missed = next(ends), next(ends)
+    return (
+        f"A raw cosine of {found.cosine:g} is {found.cut:.4f} for {found.codes}. "
+        f"{100 * found.false_matches:.1f} % {false} of the pairs above it are false matches, and "
+        f"{100 * found.misses:.1f} % {missed} of their {found.matches:,} matches are missed."
+    )
 
 
 def axes_line(found: SameAxes, other: str) -> str:

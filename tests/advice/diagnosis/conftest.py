@@ -2,12 +2,12 @@
 
 import pytest
 
-from firstk.advice.diagnosis import candidates
+from firstk.advice.diagnosis import compare
 
 
 @pytest.fixture(scope="module", autouse=True)
 def short_training():
     """Make a twentieth of the usual passes over the rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(candidates, "PASSES", 0.05)
+        patch.setattr(compare, "PASSES", 0.05)
         yield

@@ -86,7 +86,7 @@ def test_copies_never_stand_on_both_sides(y):
     X = np.repeat(np.random.default_rng(1).standard_normal((40, 3)), 5, axis=0)
     sample = gather(X, y, "labels").sample
     for fold in row_trials(sample["X"], sample["y"], "labels").folds:
-        held, fit = ({row.tobytes() for row in part} for part in (fold.data.X, fold.rows["X"]))
+        held, fit = ({row.tobytes() for row in part} for part in (fold.data.X, fold.rows.X))
         assert held
         assert not held & fit
 

@@ -26,9 +26,9 @@ def test_each_row_is_held_out_once_and_copies_together():
     assert trials.n == 300
     assert len(trials.folds) == folds.N_FOLDS
     for fold in trials.folds:
-        assert not as_set(fold.rows["X"]) & as_set(fold.data.X)
-        assert len(fold.rows["X"]) + fold.n == 300
-        assert fold.data.reference.X is fold.rows["X"]
+        assert not as_set(fold.rows.X) & as_set(fold.data.X)
+        assert len(fold.rows.X) + fold.n == 300
+        assert fold.data.reference.X is fold.rows.X
 
 
 def test_folds_do_not_depend_on_the_order_of_rows():
@@ -51,8 +51,8 @@ def test_pairs_are_held_out_by_their_right_sides():
     trials = pair_trials(documents, left, documents[which], scores)
     assert trials.n == 200
     for fold in trials.folds:
-        assert not as_set(fold.pairs["right"]) & as_set(fold.data.right)
-        assert len(fold.pairs["left"]) == len(fold.pairs["scores"]) == 200 - fold.n
+        assert not as_set(fold.pairs.right) & as_set(fold.data.right)
+        assert len(fold.pairs.left) == len(fold.pairs.scores) == 200 - fold.n
 
 
 def test_judged_queries_are_held_out_and_search_all_documents():
@@ -62,8 +62,8 @@ def test_judged_queries_are_held_out_and_search_all_documents():
     assert trials.n - trials.known == 70  # each is new in one fold
     for fold in trials.folds:
         assert fold.data.documents is documents
-        assert not as_set(fold.pairs["left"]) & as_set(fold.data.queries)
-        assert len(fold.pairs["left"]) == 70 - fold.n  # judged irrelevant is not learned from
+        assert not as_set(fold.pairs.left) & as_set(fold.data.queries)
+        assert len(fold.pairs.left) == 70 - fold.n  # judged irrelevant is not learned from
         for query, document, grade in fold.data.relevance:
             original = np.flatnonzero((queries == fold.data.queries[query]).all(axis=1))[0]
             assert [original, document, grade] in relevance.tolist()
@@ -102,7 +102,7 @@ def test_copies_of_a_judged_query_are_held_out_together():
     documents, queries = RNG.standard_normal((80, 6)), np.repeat(RNG.standard_normal((40, 6)), 2, axis=0)
     relevance = np.column_stack([np.arange(80), np.arange(80), np.ones(80, dtype=int)])
     for fold in judged_trials(Search(queries=queries, documents=documents, relevance=relevance)).folds:
-        assert not as_set(fold.pairs["left"]) & as_set(fold.data.queries)
+        assert not as_set(fold.pairs.left) & as_set(fold.data.queries)
 
 
 def test_judgements_without_a_relevant_document_make_folds():

@@ -7,11 +7,10 @@ import pytest
 
 import firstk
 from firstk import PrefixEncoder, diagnose, prefix_curve
-from firstk.advice.diagnosis import Diagnosis, candidates, compare
-from firstk.advice.diagnosis.candidates import balanced_weight, candidates_for
-from firstk.advice.diagnosis.compare import compare_objectives
+from firstk.advice.diagnosis import Diagnosis, compare
+from firstk.advice.diagnosis.compare import balanced_weight, candidates_for, compare_objectives
 from firstk.advice.diagnosis.folds import judged_trials, log_trials, row_trials
-from firstk.data.task import Search
+from firstk.data.task import Pairs, Search
 from firstk.exceptions import InvalidInputError, MissingExtraError
 from firstk.metrics.bootstrap import MeanScore, resampled_scores
 from firstk.moments.moments import Moments
@@ -77,7 +76,7 @@ def test_without_torch_the_rest_is_ranked(monkeypatch):
     def missing(package, extra, purpose):
         raise MissingExtraError(package, extra, purpose)
 
-    monkeypatch.setattr(candidates, "require", missing)
+    monkeypatch.setattr(compare, "require", missing)
     found = diagnose(*planted(300))
     assert "classification" not in {trial.name for trial in found.ranking.trials}
     assert "torch" in found.ranking.left_out["classification"]
@@ -200,11 +199,11 @@ def test_scores_are_those_of_full_fits_on_the_folds():
     curve = next(curve for curve in ranking.curves if curve.label == "fisher")
     wanted = np.zeros(len(curve.k))
     for fold in trials.folds:
-        encoder = firstk.PrefixEncoder(curve.k[-1], objective="fisher").fit(fold.rows["X"], fold.rows["y"])
-        Z_ref, Z = encoder.transform(fold.rows["X"]), encoder.transform(fold.data.X)
+        encoder = firstk.PrefixEncoder(curve.k[-1], objective="fisher").fit(fold.rows.X, fold.rows.y)
+        Z_ref, Z = encoder.transform(fold.rows.X), encoder.transform(fold.data.X)
         for i, k in enumerate(curve.k):
             a, b = (part[:, :k] / np.linalg.norm(part[:, :k], axis=1, keepdims=True) for part in (Z_ref, Z))
-            wanted[i] += np.sum(fold.rows["y"][np.argmax(b @ a.T, axis=1)] == fold.data.y)
+            wanted[i] += np.sum(fold.rows.y[np.argmax(b @ a.T, axis=1)] == fold.data.y)
     assert curve.score == pytest.approx(wanted / trials.n, abs=0.005)  # ties in float32
     assert curve.n_evaluated == trials.n == 400
 
@@ -221,7 +220,7 @@ def test_margins_are_paired_means(found):
 
 def scored(name, hits):
     """A candidate with scores of its own: `hits` of each row."""
-    candidate = candidates.Candidate(name, Mixture())
+    candidate = compare.Candidate(name, Mixture())
     rows = MeanScore(np.asarray(hits)[:, None])
     return compare._Scored(candidate, rows.score(), resampled_scores(rows, resamples=200), None, 0.0)
 
@@ -292,7 +291,7 @@ def test_weight_at_which_both_terms_of_a_mixture_are_equal():
 
 def test_pairs_of_ones_own_are_learned_from_in_every_fold():
     documents, queries, relevance = judged(80)
-    pairs = {"left": queries[:50], "right": documents[:50]}
+    pairs = Pairs(queries[:50], documents[:50])
     search = Search(queries=queries, documents=documents, relevance=relevance)
     assert all(fold.pairs is pairs for fold in judged_trials(search, pairs).folds)
 
@@ -314,8 +313,8 @@ def test_objectives_are_ranked_on_queries_for_documents_that_no_fit_has_seen():
     assert trials.known_share == pytest.approx(120 / 180)
     new, known = [], []
     for fold in trials.folds:
-        learned = {row.tobytes() for row in fold.pairs["right"]}
-        fitted = {row.tobytes() for row in fold.pairs["left"]}
+        learned = {row.tobytes() for row in fold.pairs.right}
+        fitted = {row.tobytes() for row in fold.pairs.left}
         for query, seen in enumerate(fold.data.seen):
             own = fold.data.relevance[fold.data.relevance[:, 0] == query, 1]
             assert seen == any(fold.data.documents[i].tobytes() in learned for i in own)
@@ -329,7 +328,7 @@ def test_objectives_are_ranked_on_queries_for_documents_that_no_fit_has_seen():
     # By hand: one objective, fitted on each fold, and the queries of which nothing was learned, and the others.
     found = {False: [], True: []}
     for fold in trials.folds:
-        encoder = PrefixEncoder(8).fit(fold.rows["X"]).encoder_
+        encoder = PrefixEncoder(8).fit(fold.rows.X).encoder_
         for seen, scores in found.items():
             relevance = fold.data.relevance[(fold.data.seen == seen)[fold.data.relevance[:, 0]]]
             if len(relevance):

@@ -7,9 +7,9 @@ both sides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +18,6 @@ from scipy.sparse.csgraph import connected_components
 
 from firstk._base.checks import bad_parameter, check_matrix, check_matrix_pair, check_same_length
 from firstk._base.linalg import ordered_eigh
-from firstk.advice.diagnosis.candidates import Task
 from firstk.advice.evaluate import told_apart
 from firstk.advice.judgements import as_search
 from firstk.data.task import FEWEST_NEW, Data, Pairs, Rows, Search
@@ -28,6 +27,8 @@ from firstk.metrics.ranking import check_scores
 from firstk.moments.fingerprint import document_hashes, row_hashes
 from firstk.moments.statistics import RowSample, sample_of_documents
 
+# What a code is fitted for: labels, targets, scored pairs, judged documents, or the vectors themselves.
+Purpose = Literal["labels", "targets", "pairs", "judgements", "none"]
 # A quarter is held out at a time; folds are added until this many rows, pairs or queries have been evaluated.
 N_FOLDS, ENOUGH = 4, 2048
 # Rows, pairs or judged queries that are looked at; and documents that are searched, the judged ones always among them.
@@ -38,8 +39,6 @@ FEWEST = 40
 WIDEST = 1024
 OWNER = "diagnose"
 
-Columns = Mapping[str, np.ndarray]
-
 
 @dataclass(frozen=True, eq=False)
 class Fold:
@@ -47,16 +46,18 @@ class Fold:
 
     Attributes
     ----------
-    rows, pairs : mapping of ndarray
-        Rows ("X", maybe "y") and maybe pairs ("left", "right", "scores") to fit on.
+    rows : Rows
+        To fit on, maybe with labels or targets.
+    pairs : Pairs or None
+        To fit on, where there are any.
     data : Rows, Pairs or Search
         Held-out data; of searches, `seen` tells where a document that is relevant to the query is in `pairs`.
     queries : RowSample, optional
         Queries without judgements to fit on.
     """
 
-    rows: Columns
-    pairs: Columns
+    rows: Rows
+    pairs: Pairs | None
     data: Data
     queries: RowSample | None = None
 
@@ -83,7 +84,7 @@ class Trials:
         others.
     """
 
-    task: Task
+    task: Purpose
     metric: str
     folds: tuple[Fold, ...]
     known: int = 0
@@ -97,7 +98,7 @@ class Trials:
     @property
     def width(self) -> int:
         """Number of columns of the vectors."""
-        return int(self.folds[0].rows["X"].shape[1])
+        return int(np.shape(self.folds[0].rows.X)[1])
 
     @property
     def n(self) -> int:
@@ -118,15 +119,15 @@ def trials_of(
         (left, right) or (left, right, scores).
     search : Search or None
     """
-    sides: dict[str, np.ndarray] | None = None
+    sides: Pairs | None = None
     if pairs is not None:
         if len(pairs) not in (2, 3):
             raise bad_parameter("pairs", OWNER, "(left, right) or (left, right, scores)", f"{len(pairs)} parts")
         left, right = check_matrix_pair(pairs[0], pairs[1], OWNER, ("left", "right"))
         check_same_length(left, right, "left", "right", OWNER)
-        sides, scores = {"left": left, "right": right}, np.asarray(pairs[2] if len(pairs) == 3 else ())
-        if scores.size and (scores.ndim != 1 or scores.min() < scores.max()):  # equal scores say no more than none
-            sides["scores"] = check_scores(scores, len(left), OWNER)
+        scores = np.asarray(pairs[2] if len(pairs) == 3 else ())
+        differ = scores.size and (scores.ndim != 1 or scores.min() < scores.max())  # equal scores say no more than none
+        sides = Pairs(left, right, check_scores(scores, len(left), OWNER) if differ else None)
     rows = None if X is None else check_matrix(X, OWNER)
     if search is not None and search.relevance is None:
         trials = log_trials(search)
@@ -138,13 +139,13 @@ def trials_of(
         search = replace(search, documents=documents, queries=queries, relevance=np.asarray(search.relevance))
         return documents if rows is None else rows, judged_trials(search, sides)
     assert sides is not None
-    both = np.concatenate([sides["left"], sides["right"]]) if rows is None else rows
-    if "scores" in sides:
-        return both, pair_trials(both, **sides)
-    return both, judged_trials(as_search(sides["left"], sides["right"], rows))
+    both = np.concatenate([left, right]) if rows is None else rows
+    if sides.scores is not None:
+        return both, pair_trials(both, left, right, np.asarray(sides.scores))
+    return both, judged_trials(as_search(left, right, rows))
 
 
-def row_trials(X: np.ndarray, y: np.ndarray | None, task: Task) -> Trials:
+def row_trials(X: np.ndarray, y: np.ndarray | None, task: Purpose) -> Trials:
     """Return folds of rows with labels, with targets, or with neither.
 
     Labels are scored by 1-NN accuracy among the rows that were fitted, targets by R² of the best linear readout,
@@ -157,12 +158,10 @@ def row_trials(X: np.ndarray, y: np.ndarray | None, task: Task) -> Trials:
         X = (X @ ordered_eigh(rows.T @ rows)[1][:, :WIDEST]).astype(X.dtype)
     if y is not None and task == "labels":
         y = np.unique(y, return_inverse=True)[1]  # numbers of classes, so that no objective takes labels for targets
-    columns = {"X": X} if y is None or task == "none" else {"X": X, "y": y}
-    folds = []
+    whole, folds = Rows(X, None if task == "none" else y), []
     for fit, held in _splits(_fold_numbers(X)):
-        kept, new = ({name: part[rows] for name, part in columns.items()} for rows in (fit, held))
-        data = Rows(new["X"], new.get("y"), reference=Rows(kept["X"], kept.get("y")))
-        folds.append(Fold(kept, {}, data))
+        kept = whole.subset(fit)
+        folds.append(Fold(kept, None, replace(whole.subset(held), reference=kept)))
     return Trials(task, metric, tuple(folds))
 
 
@@ -172,7 +171,7 @@ def log_trials(search: Search) -> Trials:
     _check_enough(len(queries), "queries")
     documents, queries = documents[_thinned(len(documents), MOST_ROWS)], queries[_thinned(len(queries), ENOUGH)]
     folds = tuple(
-        Fold({"X": documents}, {}, Search(queries[held], documents), sample_of_documents(queries[fit]))
+        Fold(Rows(documents), None, Search(queries[held], documents), sample_of_documents(queries[fit]))
         for fit, held in _splits(_fold_numbers(queries))
     )
     return Trials("none", "recall@10", folds)
@@ -182,16 +181,14 @@ def pair_trials(X: np.ndarray, left: np.ndarray, right: np.ndarray, scores: np.n
     """Return folds of scored pairs, by their right sides; objectives without pairs are fitted on `X`."""
     _check_enough(len(left), "pairs")
     chosen = _thinned(len(left), MOST_ROWS)
-    pairs = {"left": left[chosen], "right": right[chosen], "scores": np.asarray(scores)[chosen]}
-    rows = {"X": X[_thinned(len(X), MOST_ROWS)]}
-    folds = []
-    for fit, held in _splits(_fold_numbers(pairs["right"])):
-        kept, new = ({name: part[of] for name, part in pairs.items()} for of in (fit, held))
-        folds.append(Fold(rows, kept, Pairs(**new)))
-    return Trials("pairs", "spearman", tuple(folds))
+    pairs = Pairs(left[chosen], right[chosen], np.asarray(scores)[chosen])
+    rows = Rows(X[_thinned(len(X), MOST_ROWS)])
+    splits = _splits(_fold_numbers(right[chosen]))
+    folds = tuple(Fold(rows, pairs.subset(fit), pairs.subset(held)) for fit, held in splits)
+    return Trials("pairs", "spearman", folds)
 
 
-def judged_trials(search: Search, pairs: Columns | None = None) -> Trials:
+def judged_trials(search: Search, pairs: Pairs | None = None) -> Trials:
     """Return folds of judged queries, searched among the documents.
 
     A query is *seen* where a document that is relevant to it is learned from with another query. Codes that learn from
@@ -203,8 +200,8 @@ def judged_trials(search: Search, pairs: Columns | None = None) -> Trials:
     ----------
     search : Search
         Of arrays.
-    pairs : mapping of ndarray, optional
-        Pairs to learn from in every fold: "left" and "right". Without them, an objective learns from the relevant
+    pairs : Pairs, optional
+        Pairs to learn from in every fold. Without them, an objective learns from the relevant
         documents of the queries that are not held out.
     """
     search = _with_fewer_documents(search)
@@ -212,15 +209,15 @@ def judged_trials(search: Search, pairs: Columns | None = None) -> Trials:
     asked = np.unique(relevance[:, 0])
     _check_enough(len(asked), "judged queries")
     asked = asked[_thinned(len(asked), MOST_ROWS)]
-    rows = {"X": documents[_thinned(len(documents), MOST_ROWS)]}
+    rows = Rows(documents[_thinned(len(documents), MOST_ROWS)])
     positives = relevance[np.isin(relevance[:, 0], asked) & (relevance[:, 2] > 0)]
     edges = np.unique(np.column_stack([np.searchsorted(asked, positives[:, 0]), positives[:, 1]]), axis=0)
     folds = []
     for fit, held in _search_splits(queries[asked], edges if pairs is None else None):
         learned = positives[np.isin(positives[:, 0], asked[fit])]
-        known = {"left": queries[learned[:, 0]], "right": documents[learned[:, 1]]} if pairs is None else pairs
+        known = Pairs(queries[learned[:, 0]], documents[learned[:, 1]]) if pairs is None else pairs
         data = replace(search.subset(asked[held]), seen=None)
-        folds.append(Fold(rows, known, told_apart(data, document_hashes(known["right"]))))
+        folds.append(Fold(rows, known, told_apart(data, document_hashes(np.asarray(known.right)))))
     count = sum(int(np.sum(np.asarray(fold.data.seen))) for fold in folds if isinstance(fold.data, Search))
     share = float(_taught(edges, len(asked), 1).mean()) if pairs is None else count / len(asked)
     return Trials("judgements", "ndcg@10", tuple(folds), count, share)

@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike
 from firstk._base.checks import check_verbose
 from firstk._base.json_records import JsonRecord, to_plain
 from firstk._base.progress import Verbose, steps
-from firstk.advice.diagnosis.compare import compare_objectives
+from firstk.advice.diagnosis.compare import Ranking, compare_objectives
 from firstk.advice.diagnosis.folds import Trials, row_trials, trials_of
-from firstk.advice.diagnosis.ranking import Ranking
-from firstk.advice.diagnosis.rows import Gathered, gather
+from firstk.advice.diagnosis.rows import Gathered, gather, gather_batches
 from firstk.advice.diagnosis.vectors import (
     SINGLE,
     Vectors,
@@ -25,7 +24,8 @@ from firstk.advice.diagnosis.vectors import (
     surely_full,
     variance_shares,
 )
-from firstk.data.task import Search
+from firstk.data.task import Data, Pairs, Rows, Search, Task
+from firstk.estimator.fit_files import Stream
 from firstk.exceptions import FirstkError, InvalidInputError
 from firstk.quality.curve import PrefixCurve
 
@@ -85,7 +85,7 @@ class Diagnosis(JsonRecord):
 
 
 def diagnose(
-    X: ArrayLike | None = None,
+    X: ArrayLike | Task | Data | Stream | None = None,
     y: ArrayLike | None = None,
     *,
     kind: str = "auto",
@@ -102,8 +102,9 @@ def diagnose(
 
     Parameters
     ----------
-    X : array-like of shape (n, p), optional
-        Vectors. If not given, they are the documents of `search`, or both sides of `pairs`.
+    X : array-like of shape (n, p), Task, Rows, Pairs, Search or Stream, optional
+        Vectors, or what a task learns from: ``diagnose(firstk.read("docs.parquet"))``. If not given, they are the
+        documents of `search`, or both sides of `pairs`.
     y : array-like of shape (n,) or (n, q), optional
         Labels or numeric targets.
     kind : {"auto", "labels", "targets"}
@@ -134,14 +135,33 @@ def diagnose(
     >>> found.vectors.rank, found.vectors.problems
     (61, ('lossless', 'constant'))
     """
-    trials = None
+    trials, gathered = None, None
+    data: Any = X.train if isinstance(X, Task) else X
+    rows: Any = data
+    if isinstance(data, (Rows, Pairs, Search, Stream)):
+        if any(part is not None for part in (y, pairs, search)):
+            raise InvalidInputError("diagnose takes a task or an array: y, pairs and search go with an array.")
+        rows = None
+        if isinstance(data, Rows):
+            rows, y = data.X, data.y
+        elif isinstance(data, Pairs):
+            rows, pairs = data.documents, [part for part in (data.left, data.right, data.scores) if part is not None]
+        elif isinstance(data, Search):
+            search = data
+        else:
+            batches = ((batch["X"], batch.get("y")) for batch in data.batches())
+            gathered = gather_batches(batches, data.rows, data.width, kind)
+            if data.queries is not None:
+                search = Search(data.queries, gathered.sample["X"])
     if pairs is not None or search is not None:
         if y is not None:
             raise InvalidInputError("diagnose takes labels or targets (y), or pairs and judgements, not both.")
-        X, trials = trials_of(X, pairs, search)
-    if X is None:
-        raise InvalidInputError("diagnose needs vectors: pass X, or pairs, or search with documents.")
-    gathered = gather(X, y, kind)
+        rows, trials = trials_of(rows, pairs, search)
+    if gathered is None and rows is None:
+        raise InvalidInputError(
+            "diagnose needs vectors: pass X, what firstk.read makes of a file, or pairs, or search with documents."
+        )
+    gathered = gathered or gather(rows, y, kind)
     with steps("diagnosing", check_verbose(verbose, "diagnose") if progress is None else False) as begin:
         return diagnose_gathered(gathered, trials, compare=compare, progress=progress or begin)
 

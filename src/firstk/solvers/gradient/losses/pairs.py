@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from firstk.contracts import FitRequest, Rows
+from firstk.contracts import Columns, FitRequest
 from firstk.losses.functional.contrastive import info_nce
 from firstk.losses.functional.cosent import cosent
 from firstk.moments.pairs import PairMoments
@@ -27,7 +27,7 @@ Codes = tuple[Tensor, Tensor]  # of the left and of the right sides
 class PairObjective(Protocol):
     """Methods this loss needs beside the contract; see :class:`firstk.objectives.PairSimilarity`."""
 
-    def mixed_scores(self, rows: Rows, over_all: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    def mixed_scores(self, rows: Columns, over_all: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """Return the scores to train on; `over_all` gathers a column from all processes."""
 
 
