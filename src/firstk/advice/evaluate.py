@@ -83,7 +83,7 @@ Progress = Callable[[str], object]
 
 def evaluate(
     encoder: Any,
-    data: Data,
+    data: Data | None,
     *,
     metric: str = "auto",
     ks: Sequence[int] | None = None,
@@ -104,9 +104,9 @@ def evaluate(
     encoder : PrefixEncoder or FittedEncoder
         Fitted.
     data : Rows, Pairs or Search
-        Held-out data, for an honest answer: ``task.held_out``. Of searches, where the encoder has learned from
-        judgements, the evaluation is of queries for new documents, if there are 30 of them; that of all queries is in
-        its field `over_all`.
+        Held-out data, for an honest answer: ``task.held_out``, which must not be None. Of searches, where the encoder
+        has learned from judgements, the evaluation is of queries for new documents, if there are 30 of them; that of
+        all queries is in its field `over_all`.
     metric : str
         A name in `firstk.metrics.METRICS`; "auto": the objective's own, or the nearest that baselines have too.
     ks : sequence of int, optional
@@ -155,7 +155,7 @@ def evaluate(
     (16, 'int8', 16)
     """
     fitted = check_fitted(encoder, "evaluate")
-    check_data(data, "evaluate")
+    data = check_data(data, "evaluate")
     if not is_int(draws) or draws < 0:
         raise bad_parameter("draws", "evaluate", "an int of at least 0", draws)
     data = replace(data)  # what rows remember is true while nobody writes into them: within this call

@@ -317,7 +317,7 @@ def best_window(
     --------
     >>> v = np.linspace(1, 0, 64) ** 4
     >>> [best_window(v, v ** (1 / 3), np.full(6, 6.5), n) for n in (4_096, 1_000_000)]
-    [slice(0, 8, None), slice(0, 64, None)]
+    [slice(0, 16, None), slice(0, 64, None)]
     """
     d = len(variances)
     trees = np.sort(np.outer(costs * variances, -np.diff(_TREE)), axis=None)[-8:].sum()

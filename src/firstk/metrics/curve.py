@@ -480,13 +480,14 @@ def prefix_curve(
     )
 
 
-def check_data(data: object, owner: str) -> None:
-    """Raise InvalidInputError unless `data` has one of the three shapes: an array does not say what its rows are."""
+def check_data(data: Data | None, owner: str) -> Data:
+    """Return `data`, which has to have one of the three shapes: an array does not say what its rows are."""
     if data is None:
         raise InvalidInputError(f"{owner} has no data: nothing was held out. Read the task with held_out=0.2, say.")
     if not isinstance(data, Data):
         allowed = "Rows, Pairs or Search, such as Rows(X, y, reference=Rows(X_train, y_train))"
         raise bad_parameter("data", owner, allowed, type(data).__name__)
+    return data
 
 
 def settled_metric(encoder: FittedEncoder, data: Data) -> str:

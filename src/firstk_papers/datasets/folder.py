@@ -104,8 +104,8 @@ def missing(title: str, home: Path, subfolder: str, names: Sequence[str], way_ou
     return MissingDataError(
         f"{title} is not in {home / subfolder}: looked for {', '.join(names)}; "
         f"{len(absent)} of {len(names)} missing ({', '.join(absent)}). "
-        f"Set the environment variable {VARIABLE} (in Python also folder=) to the folder that holds "
-        f"'{subfolder}/'{way_out}."
+        f"Set the environment variable {VARIABLE} to the folder that holds '{subfolder}/'. "
+        f"In Python, pass folder={way_out}."
     )
 
 

@@ -232,7 +232,7 @@ def _load_images(
     elif download:
         train, y_train, test, y_test = openml.fetch(source, home)
     else:
-        raise missing(title, home, subfolder, files, ", or fetch it from OpenML with download=True")
+        raise missing(title, home, subfolder, files, ", or download=True to fetch it from OpenML")
     return ImageSet(
         name=subfolder,
         X_train=_flat(train),
