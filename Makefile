@@ -21,9 +21,10 @@ SEARCH := tests/search src/firstk/search
 UPGRADE := tests/upgrade src/firstk/upgrade
 PAPERS := tests/papers tests/evidence src/firstk_papers
 WINGS := $(SEARCH) $(UPGRADE) $(PAPERS)
-# Where else tests need the packages of the wings: they are marked 'wings' one by one, those of a wing by their folder.
-NEAR_WINGS := tests/cli/test_transform_bytes.py tests/contracts/test_integrations.py tests/data tests/docs \
-	tests/integrations/standalone tests/losses/functional/test_sweep_triton.py
+# Where else tests need the packages of the wings, or several processes: they are marked 'wings' one by one, those of a
+# wing by their folder.
+NEAR_WINGS := tests/cli/test_reproduce.py tests/cli/test_transform_bytes.py tests/contracts/test_integrations.py tests/data \
+	tests/docs tests/integrations tests/losses/functional/test_sweep_triton.py tests/processors
 KERNELS := $(IN_MEMORY) $(BIN)/python tests/processors/kernels_matrix.py
 
 .PHONY: help demo style types test test-core test-wings test-search test-upgrade test-papers test-engines test-full test-kernels lint bench docs dist clean

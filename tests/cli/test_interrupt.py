@@ -69,7 +69,7 @@ WORK = {
 }
 
 
-@pytest.mark.parametrize("command", WORK)
+@pytest.mark.parametrize("command", [pytest.param("demo", marks=pytest.mark.full), "fit", "transform"])
 def test_ctrl_c_is_one_sentence_and_leaves_nothing(folder, command):
     before = sorted(os.listdir(folder))
     # Curves are made by workers, which end what they have begun: seconds here, so that this is not waited for long.

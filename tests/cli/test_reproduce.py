@@ -15,6 +15,7 @@ import pytest
 from command_line import firstk
 
 TESTS = Path(__file__).resolve().parents[1]
+pytestmark = pytest.mark.wings  # the papers' command
 
 
 def command(*arguments):

@@ -250,6 +250,7 @@ def client():
         yield client
 
 
+@pytest.mark.wings
 def test_a_cluster_gives_the_same_and_survives_a_killed_worker(client, tmp_path):
     cuts = CUTS["many"]
     expected = PrefixEncoder(objective="fisher").fit(lazily(X, cuts), lazily(Y, cuts))

@@ -18,7 +18,10 @@ from firstk import PrefixEncoder  # noqa: E402
 from firstk.exceptions import InvalidInputError  # noqa: E402
 from firstk.integrations import distributed  # noqa: E402
 
-pytestmark = pytest.mark.skipif(not dist.is_available(), reason="this torch was built without torch.distributed")
+pytestmark = [
+    pytest.mark.wings,  # several processes of torch
+    pytest.mark.skipif(not dist.is_available(), reason="this torch was built without torch.distributed"),
+]
 
 
 @pytest.fixture(scope="module")

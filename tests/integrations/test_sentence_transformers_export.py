@@ -65,6 +65,7 @@ def unit(Z):
     return Z / np.linalg.norm(Z, axis=1, keepdims=True)
 
 
+@pytest.mark.wings
 def test_the_same_vectors_where_firstk_is_not_installed(minilm, tiny_model, sentences, tmp_path):
     """One side on a tiny model, two sides (a Router) on a real one that ends in Normalize; both forms, several k."""
     texts, tiny = sentences(120), tiny_model()

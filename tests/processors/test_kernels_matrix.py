@@ -7,6 +7,8 @@ import pytest
 
 from processors import kernels_matrix
 
+pytestmark = pytest.mark.wings  # beside what it tests
+
 TEST = """
 import os
 
